@@ -1,5 +1,7 @@
 #include "base/deadlines.h"
 
+#include "base/mutex.h"
+
 namespace berth {
 
 Deadlines::Watch& Deadlines::Watch::operator=(Watch&& other) noexcept {
@@ -12,7 +14,7 @@ Deadlines::Watch& Deadlines::Watch::operator=(Watch&& other) noexcept {
 
 void Deadlines::Watch::end() {
   if (deadlines_ == nullptr) return;
-  const std::lock_guard lock(deadlines_->mutex_);
+  const MutexLock lock(deadlines_->mutex_);
   deadlines_->waits_.erase(at_);
   deadlines_ = nullptr;
 }
@@ -21,7 +23,7 @@ Deadlines::Deadlines() : thread_([this] { run(); }) {}
 
 Deadlines::~Deadlines() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
   }
   wake_.notify_all();
@@ -34,14 +36,14 @@ Deadlines& Deadlines::of_process() {
 }
 
 Deadlines::Watch Deadlines::watch(Clock::duration after, std::function<void()> end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = waits_.emplace(Clock::now() + after, std::move(end));
   if (at->first < next_) wake_.notify_all();
   return {this, at};
 }
 
 void Deadlines::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_stopping_) {
     const auto now = Clock::now();
     auto at = waits_.begin();
@@ -50,9 +52,9 @@ void Deadlines::run() {
     // Those stay in front until their watches go: what is next is behind them.
     next_ = at == waits_.end() ? Clock::time_point::max() : at->first;
     if (at == waits_.end())
-      wake_.wait(lock);
+      wake_.wait(mutex_);
     else
-      wake_.wait_until(lock, next_);
+      wake_.wait_until(mutex_, next_);
   }
 }
 

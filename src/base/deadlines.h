@@ -5,12 +5,12 @@
 // clock.
 #pragma once
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace berth {
 
@@ -53,11 +53,11 @@ class Deadlines {
  private:
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  Waits waits_;
-  Clock::time_point next_ = Clock::time_point::max();  ///< What the thread waits for.
-  bool is_stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  Waits waits_ BERTH_GUARDED_BY(mutex_);
+  Clock::time_point next_ BERTH_GUARDED_BY(mutex_) = Clock::time_point::max();  ///< What the thread waits for.
+  bool is_stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

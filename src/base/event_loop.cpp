@@ -2,7 +2,17 @@
 
 #include <pthread.h>
 
+#include "base/check.h"
+#include "base/mutex.h"
+
 namespace berth {
+
+void EventLoop::assert_on_loop(std::source_location where) const {
+  if (is_here()) [[likely]]
+    return;
+  check_failed(where.file_name(), static_cast<int>(where.line()), "loop.is_here()",
+               fmt::format("{} runs beside the loop's thread", where.function_name()));
+}
 
 TimerId TimerQueue::add(TimePoint when, Task task) {
   const std::uint64_t id = ++last_id_;
@@ -38,7 +48,7 @@ ThreadLoop::~ThreadLoop() { stop(); }
 
 void ThreadLoop::stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -48,7 +58,7 @@ void ThreadLoop::stop() {
 void ThreadLoop::post(Task task) {
   bool was_empty;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     was_empty = queue_.empty();
     queue_.push_back(std::move(task));
   }
@@ -59,7 +69,7 @@ TimerId ThreadLoop::schedule_at(TimePoint when, Task task) {
   TimerId id;
   bool first;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     id = timers_.add(when, std::move(task));
     first = *timers_.next() == when;
   }
@@ -68,12 +78,18 @@ TimerId ThreadLoop::schedule_at(TimePoint when, Task task) {
 }
 
 void ThreadLoop::cancel(TimerId id) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   timers_.cancel(id);
 }
 
+bool ThreadLoop::is_here() const {
+  const auto runner = runner_.load(std::memory_order_acquire);
+  return runner == std::this_thread::get_id() || runner == std::thread::id();
+}
+
 void ThreadLoop::run() {
-  std::unique_lock lock(mutex_);
+  runner_.store(std::this_thread::get_id(), std::memory_order_release);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     if (Task due = timers_.pop_due(clock_.now())) {
       lock.unlock();
@@ -97,11 +113,12 @@ void ThreadLoop::run() {
     }
     if (const auto next = timers_.next()) {
       const Duration delay = *next - clock_.now();
-      if (delay > Duration(0)) wake_.wait_for(lock, delay);
+      if (delay > Duration(0)) wake_.wait_for(mutex_, delay);
     } else {
-      wake_.wait(lock);
+      wake_.wait(mutex_);
     }
   }
+  runner_.store(std::thread::id(), std::memory_order_release);
 }
 
 std::size_t VirtualLoop::run_ready() {

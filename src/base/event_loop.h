@@ -1,15 +1,16 @@
 // A single-threaded run queue with timers: what every component's shell runs on, in production (a thread) and in simulation (virtual time).
 #pragma once
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <queue>
+#include <source_location>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace berth {
 
@@ -25,6 +26,10 @@ class EventLoop : public Clock {
   TimerId schedule_after(Duration delay, Task task) { return schedule_at(now() + delay, std::move(task)); }
   /// After it returns the task will not start (it may be running when called from another thread). Unknown ids are ignored.
   virtual void cancel(TimerId id) = 0;
+  /// Whether what runs now may touch what the loop's tasks touch: it is one of them, or the loop has no thread that runs any.
+  [[nodiscard]] virtual bool is_here() const { return true; }
+  /// For whoever is called on the loop alone (BERTH_CHECK).
+  void assert_on_loop(std::source_location where = std::source_location::current()) const;
 };
 
 /// The queue that both loops share. Not thread-safe by itself.
@@ -53,16 +58,17 @@ class ThreadLoop final : public EventLoop {
   void cancel(TimerId id) override;
   /// Stops after the running task and joins. Must not be called from the loop's own thread. Idempotent.
   void stop();
-  [[nodiscard]] bool in_loop_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  [[nodiscard]] bool is_here() const override;
 
  private:
   void run();
   SystemClock clock_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> queue_;
-  TimerQueue timers_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> queue_ BERTH_GUARDED_BY(mutex_);
+  TimerQueue timers_ BERTH_GUARDED_BY(mutex_);
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
+  std::atomic<std::thread::id> runner_{};  ///< None before the thread runs tasks, and after.
   std::thread thread_;
 };
 

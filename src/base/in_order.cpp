@@ -1,12 +1,12 @@
 #include "base/in_order.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace berth {
 namespace {
@@ -18,47 +18,47 @@ class Portions {
 
   /// For the taker: the next one to take is made.
   bool is_made() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !made_.empty() && made_.front();
   }
   /// The next one that nobody makes yet; false: there is none. `waits`: for room, rather than find none.
   bool claim(std::size_t& portion, bool waits) {
-    std::unique_lock lock(mutex_);
-    const auto has_room = [&] { return is_over_ || claimed_ == count_ || claimed_ < taken_ + most_ahead_; };
-    if (waits) changed_.wait(lock, has_room);
+    MutexLock lock(mutex_);
+    const auto has_room = [&]() BERTH_REQUIRES(mutex_) { return is_over_ || claimed_ == count_ || claimed_ < taken_ + most_ahead_; };
+    if (waits) changed_.wait(mutex_, has_room);
     if (is_over_ || claimed_ == count_ || !has_room()) return false;
     portion = claimed_++;
     made_.push_back(false);
     return true;
   }
   void set_made(std::size_t portion) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     made_[portion - taken_] = true;
     changed_.notify_all();
   }
   void wait_for_next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return made_.front(); });
+    MutexLock lock(mutex_);
+    changed_.wait(mutex_, [&]() BERTH_REQUIRES(mutex_) { return made_.front(); });
   }
   void set_taken() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     made_.pop_front();
     ++taken_;
     changed_.notify_all();
   }
   void end() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_over_ = true;
     changed_.notify_all();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   const std::size_t count_, most_ahead_;
-  std::size_t claimed_ = 0, taken_ = 0;
-  std::deque<bool> made_;  ///< Of those that are claimed and not taken.
-  bool is_over_ = false;
+  std::size_t claimed_ BERTH_GUARDED_BY(mutex_) = 0, taken_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::deque<bool> made_ BERTH_GUARDED_BY(mutex_);  ///< Of those that are claimed and not taken.
+  bool is_over_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
 /// Ends the makers before anything that they use goes, also when the taker throws.

@@ -4,16 +4,16 @@
 
 #include <array>
 #include <cstring>
-#include <mutex>
 
 #include "base/check.h"
+#include "base/mutex.h"
 
 namespace berth {
 namespace {
 
 /// Texts are read for moments: one lock for many of them costs nobody a wait, and no text a lock of its own.
-std::mutex& lock_of(const KeptText* text) {
-  static std::array<std::mutex, 256> locks;
+Mutex& lock_of(const KeptText* text) {
+  static std::array<Mutex, 256> locks;
   return locks[(reinterpret_cast<std::uintptr_t>(text) >> 6) % locks.size()];
 }
 
@@ -43,7 +43,7 @@ HeldText KeptText::read() const {
   Bytes held;
   std::string_view packed;
   {
-    const std::lock_guard lock(lock_of(this));
+    const MutexLock lock(lock_of(this));
     held = held_;
     packed = {packed_.get(), packed_size_};
   }
@@ -52,7 +52,7 @@ HeldText KeptText::read() const {
 }
 
 bool KeptText::is_packed() const {
-  const std::lock_guard lock(lock_of(this));
+  const MutexLock lock(lock_of(this));
   return packed_ != nullptr;
 }
 
@@ -60,7 +60,7 @@ void KeptText::keep_packed(Bytes sample, std::string_view packed) const {
   auto own = std::make_unique_for_overwrite<char[]>(packed.size());
   std::memcpy(own.get(), packed.data(), packed.size());
   // Whoever holds the plain text goes on doing so; its last reference may go here.
-  const std::lock_guard lock(lock_of(this));
+  const MutexLock lock(lock_of(this));
   held_.swap(sample);
   packed_ = std::move(own);
   packed_size_ = static_cast<std::uint32_t>(packed.size());

@@ -1,7 +1,8 @@
 #include "base/left_threads.h"
 
 #include <list>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace berth {
 namespace {
@@ -18,7 +19,7 @@ class Yard {
     while (true) {
       std::list<Left> all;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         all.swap(left_);
       }
       if (all.empty()) return;
@@ -28,7 +29,7 @@ class Yard {
   void take(Left one) {
     std::list<Left> over;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (auto at = left_.begin(); at != left_.end();) {
         const auto next = std::next(at);
         if (*at->over) over.splice(over.end(), left_, at);
@@ -40,8 +41,8 @@ class Yard {
   }
 
  private:
-  std::mutex mutex_;
-  std::list<Left> left_;
+  Mutex mutex_;
+  std::list<Left> left_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "base/mutex.h"
+
 namespace berth::metrics {
 
 struct Registry::Family {
@@ -67,28 +69,28 @@ Registry::Family& Registry::family(const std::string& name, const std::string& h
 }
 
 Counter& Registry::counter(const std::string& name, const std::string& help, Labels labels) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto& slot = family(name, help, "counter").counters[std::move(labels)];
   if (!slot) slot = std::make_unique<Counter>();
   return *slot;
 }
 
 Gauge& Registry::gauge(const std::string& name, const std::string& help, Labels labels) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto& slot = family(name, help, "gauge").gauges[std::move(labels)];
   if (!slot) slot = std::make_unique<Gauge>();
   return *slot;
 }
 
 Histogram& Registry::histogram(const std::string& name, const std::string& help, const std::vector<double>& bounds, Labels labels) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto& slot = family(name, help, "histogram").histograms[std::move(labels)];
   if (!slot) slot = std::make_unique<Histogram>(bounds);
   return *slot;
 }
 
 std::string Registry::expose() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::string out;
   for (const auto& [name, family] : families_) {
     out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, family->help, name, family->type);

@@ -3,9 +3,10 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace berth::metrics {
 
@@ -66,9 +67,9 @@ class Registry {
 
  private:
   struct Family;
-  Family& family(const std::string& name, const std::string& help, const char* type);
-  mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Family>> families_;
+  Family& family(const std::string& name, const std::string& help, const char* type) BERTH_REQUIRES(mutex_);
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Family>> families_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::metrics

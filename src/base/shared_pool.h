@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace berth {
 
@@ -15,7 +16,7 @@ class SharedPool {
  public:
   std::shared_ptr<const T> share(T value) {
     const std::size_t hash = Hash()(value);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto [at, end] = values_.equal_range(hash); at != end; ++at) {
       // One whose last holder is just going cannot be locked any more: then a new one takes its place beside it.
       if (auto shared = at->second.shared.lock(); shared && Equal()(*shared, value)) return shared;
@@ -26,7 +27,7 @@ class SharedPool {
     return shared;
   }
   [[nodiscard]] std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return values_.size();
   }
 
@@ -38,7 +39,7 @@ class SharedPool {
 
   void forget(std::size_t hash, const T* gone) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (auto [at, end] = values_.equal_range(hash); at != end; ++at) {
         if (at->second.value != gone) continue;
         values_.erase(at);
@@ -48,8 +49,8 @@ class SharedPool {
     delete gone;
   }
 
-  mutable std::mutex mutex_;
-  std::unordered_multimap<std::size_t, Entry> values_;
+  mutable Mutex mutex_;
+  std::unordered_multimap<std::size_t, Entry> values_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// Mixes a part's hash into a value's.

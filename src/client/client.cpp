@@ -1,9 +1,7 @@
 #include "client/client.h"
 
-#include <condition_variable>
-#include <mutex>
-
 #include "base/json_scan.h"
+#include "base/mutex.h"
 #include "client/response.h"
 
 namespace berth::client {
@@ -238,19 +236,19 @@ void Client::list(const Gvr& gvr, const std::string& ns, const ListOptions& opti
 
 net::HttpResponse send_and_wait(Client& client, const Call& call) {
   struct Waiting {
-    std::mutex mutex;
-    std::condition_variable ready;
-    std::optional<HttpResponse> response;
+    Mutex mutex;
+    CondVar ready;
+    std::optional<HttpResponse> response BERTH_GUARDED_BY(mutex);
   };
   for (int retries = 0;; ++retries) {
     auto waiting = std::make_shared<Waiting>();
     client.transport()->send(make_request(call, client.user_agent()), [waiting](HttpResponse response) {
-      std::lock_guard lock(waiting->mutex);
+      MutexLock lock(waiting->mutex);
       waiting->response = std::move(response);
       waiting->ready.notify_one();
     });
-    std::unique_lock lock(waiting->mutex);
-    waiting->ready.wait(lock, [&] { return waiting->response.has_value(); });
+    MutexLock lock(waiting->mutex);
+    waiting->ready.wait(waiting->mutex, [&]() BERTH_REQUIRES(waiting->mutex) { return waiting->response.has_value(); });
     if (!asks_for_retry(*waiting->response) || retries == kMaxRetries) return std::move(*waiting->response);
     // The caller asked to be blocked, and the server for a pause.
     std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(waiting->response->headers))));

@@ -2,6 +2,8 @@
 
 #include <openssl/sha.h>
 
+#include "base/mutex.h"
+
 namespace berth::client {
 namespace {
 
@@ -70,7 +72,7 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
     const Refusal refusal{403, fmt::format("forbidden: User \"{}\" cannot {} path \"{}\"", user.name, verb, path)};
     std::string key = verb + '\0' + path + '\0' + user.name;
     for (const std::string& group : user.groups) key += '\0' + group;
-    if (const auto known = find(decisions, key)) return done(*known ? std::nullopt : std::optional(refusal));
+    if (const auto known = find(&State::decisions, key)) return done(*known ? std::nullopt : std::optional(refusal));
     if (!client) return done(refusal);
     json::Array groups;
     for (const std::string& group : user.groups) groups.push_back(json::Value(group));
@@ -87,7 +89,7 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
                      const auto* allowed = json::find(*answer, {"status", "allowed"});
                      const bool yes = allowed != nullptr && allowed->is_bool() && allowed->get_bool();
                      {
-                       const std::lock_guard lock(self->mutex);
+                       const MutexLock lock(self->mutex);
                        self->decisions.put(key, yes, self->clock.now());
                      }
                      done(yes ? std::nullopt : std::optional(refusal));
@@ -96,7 +98,7 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
 
   void authenticate_token(const std::string& token, std::function<void(std::optional<User>)> done) {
     const std::string key = digest(token);
-    if (auto known = find(users, key)) return done(std::move(*known));
+    if (auto known = find(&State::users, key)) return done(std::move(*known));
     if (!client) return done(std::nullopt);
     const json::Value review =
         json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", json::Object{{"token", token}}}};
@@ -108,7 +110,7 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
                      std::optional<User> user;
                      if (authenticated != nullptr && authenticated->is_bool() && authenticated->get_bool()) user = user_of_review(*answer);
                      {
-                       const std::lock_guard lock(self->mutex);
+                       const MutexLock lock(self->mutex);
                        self->users.put(key, user, self->clock.now());
                      }
                      done(std::move(user));
@@ -116,16 +118,16 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
   }
 
   template <typename T>
-  std::optional<T> find(Kept<T>& kept, const std::string& key) {
-    const std::lock_guard lock(mutex);
-    return kept.find(key, clock.now());
+  std::optional<T> find(Kept<T> State::*kept, const std::string& key) {
+    const MutexLock lock(mutex);
+    return (this->*kept).find(key, clock.now());
   }
 
-  std::mutex mutex;
+  Mutex mutex;
   const Clock& clock;
   std::optional<Client> client;
-  Kept<std::optional<User>> users;  ///< By the token's digest; none: a bad token.
-  Kept<bool> decisions;
+  Kept<std::optional<User>> users BERTH_GUARDED_BY(mutex);  ///< By the token's digest; none: a bad token.
+  Kept<bool> decisions BERTH_GUARDED_BY(mutex);
 };
 
 DelegatedAuth::DelegatedAuth(std::shared_ptr<Transport> transport, const Clock& clock)

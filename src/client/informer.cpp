@@ -11,10 +11,9 @@
 // Decoding happens on the transport's thread; everything else on the loop.
 #include "client/informer.h"
 
-#include <mutex>
-
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/informer_store.h"
 #include "client/response.h"
 #include "client/watch_decoder.h"
@@ -44,12 +43,13 @@ bool is_passing(const ApiStatus& status) { return status.code == 0 || status.cod
 
 /// One watch request on its way. Filled by the transport's callbacks, emptied on the loop.
 struct WatchSession {
-  std::mutex mutex;
-  WatchDecoder decoder;
-  std::vector<WatchEvent> events;
-  net::HttpResponse answer{.status = 0, .headers = {}, .body = {}};  ///< The head; and the body, when it is not a watch's.
-  bool is_posted = false, is_ended = false, is_broken = false;
-  std::string end_error;
+  Mutex mutex;
+  WatchDecoder decoder BERTH_GUARDED_BY(mutex);
+  std::vector<WatchEvent> events BERTH_GUARDED_BY(mutex);
+  net::HttpResponse answer BERTH_GUARDED_BY(mutex){
+      .status = 0, .headers = {}, .body = {}};  ///< The head; and the body, when it is not a watch's.
+  bool is_posted BERTH_GUARDED_BY(mutex) = false, is_ended BERTH_GUARDED_BY(mutex) = false, is_broken BERTH_GUARDED_BY(mutex) = false;
+  std::string end_error BERTH_GUARDED_BY(mutex);
 
   std::unique_ptr<net::StreamHandle> handle;  // on the loop only, as the rest
   TimePoint started{};
@@ -238,14 +238,14 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     auto take = guarded([from = std::weak_ptr(current)](Impl& self) {
       if (const auto posted = from.lock(); posted && self.session == posted) self.take_events(posted);
     });
-    auto notify = [take, loop = loop](WatchSession& s) {
+    auto notify = [take, loop = loop](WatchSession& s) BERTH_REQUIRES(s.mutex) {
       if (!std::exchange(s.is_posted, true)) loop->post(take);
     };
     net::StreamCallbacks callbacks;
     // The callbacks must not keep the session alive: it owns the handle whose destruction ends them.
     callbacks.on_header = [weak = std::weak_ptr(current)](int status, const net::Headers& headers) {
       if (const auto s = weak.lock()) {
-        std::lock_guard lock(s->mutex);
+        MutexLock lock(s->mutex);
         s->answer.status = status;
         if (status != 200) s->answer.headers = headers;
       }
@@ -253,7 +253,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     callbacks.on_data = [weak = std::weak_ptr(current), notify](std::string_view data) {
       const auto s = weak.lock();
       if (!s) return;
-      std::lock_guard lock(s->mutex);
+      MutexLock lock(s->mutex);
       if (s->answer.status != 200) {
         s->answer.body.append(data);
         return;
@@ -265,14 +265,14 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     callbacks.on_event = [weak = std::weak_ptr(current), notify](std::string_view type, const KeptTextRef& object) {
       const auto s = weak.lock();
       if (!s) return;
-      const std::lock_guard lock(s->mutex);
+      const MutexLock lock(s->mutex);
       s->is_broken = s->is_broken || !WatchDecoder::take(type, object, s->events);
       notify(*s);
     };
     callbacks.on_end = [weak = std::weak_ptr(current), notify](std::string error) {
       const auto s = weak.lock();
       if (!s) return;
-      std::lock_guard lock(s->mutex);
+      MutexLock lock(s->mutex);
       s->is_ended = true;
       s->end_error = std::move(error);
       notify(*s);
@@ -289,7 +289,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     std::vector<WatchEvent> events;
     bool is_ended = false, is_broken = false;
     {
-      std::lock_guard lock(current->mutex);
+      MutexLock lock(current->mutex);
       current->is_posted = false;
       events.swap(current->events);
       is_ended = current->is_ended;
@@ -331,12 +331,19 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     }
   }
 
-  void watch_ended(const WatchSession& ended) {
+  void watch_ended(WatchSession& ended) {
+    net::HttpResponse answer;
+    std::string error;
+    {
+      const MutexLock lock(ended.mutex);
+      answer = std::move(ended.answer);
+      error = std::move(ended.end_error);
+    }
     // Half a list is none, however it ended.
-    if (ended.answer.status == 0 || (ended.answer.status == 200 && ended.is_listing)) return watch_failed(transport_error(ended.end_error));
-    if (ended.answer.status != 200) return watch_failed(status_of(ended.answer));
+    if (answer.status == 0 || (answer.status == 200 && ended.is_listing)) return watch_failed(transport_error(error));
+    if (answer.status != 200) return watch_failed(status_of(answer));
     const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
-    if (!was_short && ended.end_error.empty()) return rewatch();
+    if (!was_short && error.empty()) return rewatch();
     session.reset();
     later(next_pause(0), &Impl::rewatch);
   }

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "base/config_reader.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/hooked_transport.h"
 #include "security/file_owner.h"
 #include "security/validity.h"
@@ -127,9 +127,9 @@ Result<void> merge_file(const std::string& file, Merged& into) {
   });
   if (!checked) return checked;
   // A program that looks at the file twice says it once.
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::set<std::string> said BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   for (const std::string& note : notes)
     if (said.insert(note).second) log::warning("kubeconfig", "{}", note);
   const json::Value* root = &document;
@@ -304,15 +304,15 @@ Result<std::shared_ptr<Transport>> transport_for(const Connection& connection) {
   TokenSource token;
   if (!connection.token_file.empty()) {
     struct Cached {
-      std::mutex mutex;
-      std::string token;
-      std::chrono::steady_clock::time_point read_at;
+      Mutex mutex;
+      std::string token BERTH_GUARDED_BY(mutex);
+      std::chrono::steady_clock::time_point read_at BERTH_GUARDED_BY(mutex) = std::chrono::steady_clock::now();
+
+      explicit Cached(std::string first) : token(std::move(first)) {}
     };
-    auto cached = std::make_shared<Cached>();
-    cached->token = connection.bearer_token;
-    cached->read_at = std::chrono::steady_clock::now();
+    auto cached = std::make_shared<Cached>(connection.bearer_token);
     token = [cached, file = connection.token_file] {
-      std::lock_guard lock(cached->mutex);
+      MutexLock lock(cached->mutex);
       const auto now = std::chrono::steady_clock::now();
       // Service account tokens are renewed in place, an hour before they end; client-go reads them every minute, too.
       if (now - cached->read_at > std::chrono::minutes(1)) {

@@ -1,9 +1,8 @@
 // client::Object: metadata read out of the bytes in one pass.
 #include "client/object.h"
 
-#include <mutex>
-
 #include "base/json_scan.h"
+#include "base/mutex.h"
 #include "model/label_hash.h"
 
 namespace berth::client {
@@ -71,13 +70,13 @@ Object::Object(const json::Value& document) : Object(json::serialize(document)) 
 ObjectRef share_object(const KeptTextRef& text) {
   /// Watches are told in groups: what comes next to one has come to another some thousand objects ago at most.
   struct Shelf {
-    std::mutex mutex;
-    std::array<std::weak_ptr<const Object>, 4> objects;
-    std::size_t next = 0;
+    Mutex mutex;
+    std::array<std::weak_ptr<const Object>, 4> objects BERTH_GUARDED_BY(mutex);
+    std::size_t next BERTH_GUARDED_BY(mutex) = 0;
   };
   static std::array<Shelf, 1024> young;
   Shelf& shelf = young[(std::hash<const KeptText*>()(text.get()) >> 4) % young.size()];
-  const std::lock_guard lock(shelf.mutex);
+  const MutexLock lock(shelf.mutex);
   for (const auto& known : shelf.objects)
     if (ObjectRef object = known.lock(); object && object->kept() == text) return object;
   auto made = std::make_shared<const Object>(text);

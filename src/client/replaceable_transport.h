@@ -1,7 +1,7 @@
 // A transport whose credentials can be exchanged while it is in use: what lies behind it is replaced as a whole.
 #pragma once
-#include <mutex>
 
+#include "base/mutex.h"
 #include "client/transport.h"
 
 namespace berth::client {
@@ -11,7 +11,7 @@ class ReplaceableTransport final : public Transport {
  public:
   explicit ReplaceableTransport(std::shared_ptr<Transport> first) : now_(std::move(first)) {}
   void replace(std::shared_ptr<Transport> next) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     before_ = std::move(now_);
     now_ = std::move(next);
   }
@@ -28,11 +28,11 @@ class ReplaceableTransport final : public Transport {
 
  private:
   [[nodiscard]] std::shared_ptr<Transport> present() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return now_;
   }
-  mutable std::mutex mutex_;
-  std::shared_ptr<Transport> now_, before_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Transport> now_ BERTH_GUARDED_BY(mutex_), before_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::client

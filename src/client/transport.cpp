@@ -1,8 +1,7 @@
 #include "client/transport.h"
 
-#include <mutex>
-
 #include "base/gate.h"
+#include "base/mutex.h"
 
 namespace berth::client {
 namespace {
@@ -52,7 +51,7 @@ struct Exchange {
   void close() {
     std::function<void()> closed;
     {
-      std::lock_guard lock(gate);
+      GateLock lock(gate);
       is_gone = true;
       closed = std::exchange(on_close, nullptr);
     }
@@ -61,7 +60,7 @@ struct Exchange {
 
   void deliver(HttpResponse response) {
     {
-      std::lock_guard lock(gate);
+      GateLock lock(gate);
       if (is_gone) return;
       if (done) {
         std::exchange(done, nullptr)(std::move(response));
@@ -84,7 +83,7 @@ class InProcessWriter final : public net::ResponseWriter {
   explicit InProcessWriter(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
 
   ~InProcessWriter() override {
-    std::unique_lock lock(exchange_->gate);
+    GateLock lock(exchange_->gate);
     if (!exchange_->is_answered) {
       exchange_->is_answered = true;
       lock.unlock();
@@ -114,7 +113,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void start_stream(int status, net::Headers headers) override {
     if (!claim(true)) return;
-    std::lock_guard lock(exchange_->gate);
+    GateLock lock(exchange_->gate);
     if (exchange_->is_gone) return;
     if (exchange_->done)
       exchange_->collected = {.status = status, .headers = std::move(headers), .body = {}};
@@ -123,7 +122,7 @@ class InProcessWriter final : public net::ResponseWriter {
   }
 
   bool write(Bytes chunk) override {
-    std::unique_lock lock(exchange_->gate);
+    GateLock lock(exchange_->gate);
     if (exchange_->is_gone || !exchange_->is_stream) return false;
     if (exchange_->done && exchange_->collected.body.size() + chunk->size() > exchange_->max_collected) {
       exchange_->collected = {};
@@ -141,11 +140,11 @@ class InProcessWriter final : public net::ResponseWriter {
   }
 
   [[nodiscard]] bool takes_events() const override {
-    const std::lock_guard lock(exchange_->gate);
+    const GateLock lock(exchange_->gate);
     return static_cast<bool>(exchange_->stream.on_event);
   }
   bool write_event(std::string_view type, const KeptTextRef& object) override {
-    const std::lock_guard lock(exchange_->gate);
+    const GateLock lock(exchange_->gate);
     if (exchange_->is_gone || !exchange_->is_stream) return false;
     if (exchange_->stream.on_event) exchange_->stream.on_event(type, object);
     return !exchange_->is_gone;
@@ -163,7 +162,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void finish() override {
     {
-      std::lock_guard lock(exchange_->gate);
+      GateLock lock(exchange_->gate);
       if (!exchange_->is_stream || exchange_->is_gone) return;
       if (exchange_->done)
         std::exchange(exchange_->done, nullptr)(std::move(exchange_->collected));
@@ -175,7 +174,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
   void on_close(std::function<void()> closed) override {
     {
-      std::lock_guard lock(exchange_->gate);
+      GateLock lock(exchange_->gate);
       if (!exchange_->is_gone) {
         exchange_->on_close = std::move(closed);
         return;
@@ -188,7 +187,7 @@ class InProcessWriter final : public net::ResponseWriter {
 
  private:
   bool claim(bool stream) {
-    std::lock_guard lock(exchange_->gate);
+    GateLock lock(exchange_->gate);
     if (std::exchange(exchange_->is_answered, true)) return false;
     exchange_->is_stream = stream;
     return true;
@@ -205,7 +204,7 @@ class InProcessStream final : public net::StreamHandle {
   ~InProcessStream() override {
     net::StreamCallbacks dropped;
     {
-      std::lock_guard lock(exchange_->gate);
+      GateLock lock(exchange_->gate);
       exchange_->is_gone = true;
       dropped = std::exchange(exchange_->stream, {});
     }

@@ -1,8 +1,8 @@
 #include "controllers/custom_kinds.h"
 
 #include <list>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "controllers/common.h"
 #include "model/kind_hooks.h"
 
@@ -20,11 +20,11 @@ Kind interned(model::KindInfo info, std::optional<model::Scale> scale) {
     std::string identity;
     model::KindInfo info;
   };
-  static std::mutex mutex;
+  static Mutex mutex;
   static std::list<Known>& all = *new std::list<Known>();
   std::string identity = fmt::format("{}/{}/{}/{}/{}", info.group, info.version, info.plural, info.kind, info.namespaced);
   if (scale) identity += fmt::format("/{}/{}/{}", scale->spec_replicas, scale->status_replicas, scale->selector);
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   for (const Known& known : all)
     if (known.identity == identity) return &known.info;
   if (scale) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/mutex.h"
 #include "controllers/common.h"
 #include "model/quantity.h"
 #include "net/http.h"
@@ -16,9 +17,9 @@ std::int64_t metric_milli(std::string_view quantity) { return model::Quantity::p
 
 /// Kinds are named by the metric asked for: kept for the life of the process, a few per cluster.
 Kind metric_kind(const std::string& group, const std::string& version, const std::string& plural) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<model::KindInfo>> known;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<std::string, std::unique_ptr<model::KindInfo>> known BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   auto& slot = known[group + "/" + plural];
   if (slot == nullptr) {
     slot = std::make_unique<model::KindInfo>();

@@ -93,6 +93,7 @@ class Manager final : public ControllerManager {
         client_(leadership_ ? leadership_->transport() : std::move(transport), &loop, kName),
         api_(client_, options_.seed),
         informers_(client_) {
+    loop_.assert_on_loop();
     EngineOptions engine;
     engine.trace = options_.trace;
     engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
@@ -100,6 +101,7 @@ class Manager final : public ControllerManager {
     if (engine_->wants_custom_kinds()) custom_ = std::make_unique<CustomKinds>(client_, *engine_);
   }
   ~Manager() override {
+    loop_.assert_on_loop();
     lifeline_.end();
     leadership_.reset();  // Its callbacks use everything below.
   }

@@ -6,6 +6,7 @@
 
 #include "base/go/duration.h"
 #include "base/go/strings.h"
+#include "base/mutex.h"
 #include "cel/opaque.h"
 #include "model/validation/ip_range.h"
 
@@ -14,11 +15,11 @@ namespace {
 
 bool matches(std::string_view text, const char* pattern) {
   // As many as there are formats, compiled once.
-  static std::mutex mutex;
-  static std::map<const char*, std::unique_ptr<re2::RE2>> compiled;
+  static Mutex mutex;
+  static std::map<const char*, std::unique_ptr<re2::RE2>> compiled BERTH_GUARDED_BY(mutex);
   const re2::RE2* expression = nullptr;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     auto& slot = compiled[pattern];
     if (slot == nullptr) slot = std::make_unique<re2::RE2>(pattern);
     expression = slot.get();

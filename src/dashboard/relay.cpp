@@ -1,6 +1,7 @@
 #include "dashboard/relay.h"
 
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "dashboard/sessions.h"
 #include "net/onward.h"
 
@@ -31,9 +32,9 @@ std::string_view subresource_of(const std::vector<std::string_view>& segments) {
 struct Exchange : Guarded<Exchange> {
   std::shared_ptr<net::ResponseWriter> writer;
   EventLoop* loop = nullptr;
-  std::mutex mutex;
-  std::unique_ptr<net::StreamHandle> handle;
-  bool is_over = false, is_held = false, is_answered = false;
+  Mutex mutex;
+  std::unique_ptr<net::StreamHandle> handle BERTH_GUARDED_BY(mutex);
+  bool is_over BERTH_GUARDED_BY(mutex) = false, is_held BERTH_GUARDED_BY(mutex) = false, is_answered = false;
 
   void begin(client::Transport& transport, net::HttpRequest request) {
     const auto self = shared_from_this();
@@ -42,7 +43,7 @@ struct Exchange : Guarded<Exchange> {
                                  {.on_header = [self](int status, const net::Headers& headers) { self->answer(status, headers); },
                                   .on_data = [self](std::string_view data) { self->pass(data); },
                                   .on_end = [self](std::string error) { self->end(error); }});
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     if (is_over) {
       lock.unlock();
       return drop(std::move(made));
@@ -69,13 +70,13 @@ struct Exchange : Guarded<Exchange> {
     if (!writer->write(make_bytes(std::string(data)))) return let_go();
     if (writer->queued_bytes() <= kMostRelayed) return;
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (is_held || is_over) return;
       is_held = true;
       if (handle) handle->pause();
     }
     writer->on_drain([self = shared_from_this()] {
-      std::lock_guard lock(self->mutex);
+      MutexLock lock(self->mutex);
       self->is_held = false;
       if (self->handle) self->handle->resume();
     });
@@ -97,7 +98,7 @@ struct Exchange : Guarded<Exchange> {
   void let_go() {
     std::unique_ptr<net::StreamHandle> dropped;
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       is_over = true;
       dropped = std::move(handle);
     }

@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "base/mutex.h"
 
 namespace berth::dashboard {
 namespace {
@@ -110,7 +111,7 @@ std::string random_secret() {
 Sessions::Sessions(Options options) : options_(std::move(options)), token_(options_.secret()) {}
 
 std::string Sessions::token() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return token_;
 }
 
@@ -124,7 +125,7 @@ Sessions::Session* Sessions::session_of(const net::HttpRequest& request) const {
 }
 
 bool Sessions::has_session(const net::HttpRequest& request) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return session_of(request) != nullptr;
 }
 
@@ -134,7 +135,7 @@ std::optional<net::HttpResponse> Sessions::judge(const net::HttpRequest& request
   if (is_from_elsewhere(request)) return refusal(request, 403, "another page asks: the dashboard serves its own page only");
   if (auto exchanged = exchange(request)) return exchanged;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (Session* session = session_of(request)) {
       session->used = options_.clock->now();
       return std::nullopt;
@@ -151,7 +152,7 @@ std::optional<net::HttpResponse> Sessions::exchange(const net::HttpRequest& requ
   if (given.empty()) return std::nullopt;
   std::string secret, next;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!is_same_secret(given, token_)) {
       // An address that was opened before, in the browser that opened it: the session goes on.
       if (session_of(request) == nullptr)

@@ -2,13 +2,13 @@
 // users, other pages of the same browser, names that a stranger's DNS points here) stays out.
 #pragma once
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "net/http.h"
 
 namespace berth::dashboard {
@@ -42,14 +42,14 @@ class Sessions {
     std::string secret;
     TimePoint used{};
   };
-  [[nodiscard]] Session* session_of(const net::HttpRequest& request) const;
+  [[nodiscard]] Session* session_of(const net::HttpRequest& request) const BERTH_REQUIRES(mutex_);
   std::optional<net::HttpResponse> exchange(const net::HttpRequest& request);
 
   static constexpr std::size_t kMostSessions = 64;
   Options options_;
-  mutable std::mutex mutex_;
-  std::string token_;
-  mutable std::vector<Session> sessions_;  ///< Used last last.
+  mutable Mutex mutex_;
+  std::string token_ BERTH_GUARDED_BY(mutex_);
+  mutable std::vector<Session> sessions_ BERTH_GUARDED_BY(mutex_);  ///< Used last last.
 };
 
 /// "127.0.0.1", "localhost" or "[::1]", with any port: the browser finds these without DNS.

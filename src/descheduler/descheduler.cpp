@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <deque>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/version.h"
 #include "client/list_all.h"
 #include "descheduler/prometheus.h"
@@ -157,9 +156,9 @@ CycleOptions Descheduler::options_for(const Snapshot& snapshot) {
 
 CycleResult Descheduler::execute(Execution cycle) {
   struct Answers {
-    std::mutex mutex;
-    std::condition_variable come;
-    std::deque<std::pair<Step, Answer>> all;
+    Mutex mutex;
+    CondVar come;
+    std::deque<std::pair<Step, Answer>> all BERTH_GUARDED_BY(mutex);
   };
   // Answers come from the transport's thread.
   const auto answers = std::make_shared<Answers>();
@@ -167,7 +166,7 @@ CycleResult Descheduler::execute(Execution cycle) {
     const bool is_plan = options_.dry_run;
     client::Call call = call_for(step);
     client_.call(std::move(call), [answers, is_plan, step = std::move(step)](const model::ApiResult<json::Value>& answer) {
-      const std::lock_guard lock(answers->mutex);
+      const MutexLock lock(answers->mutex);
       answers->all.emplace_back(step, answer_of(answer, is_plan));
       answers->come.notify_one();
     });
@@ -177,8 +176,8 @@ CycleResult Descheduler::execute(Execution cycle) {
     if (cycle.is_over()) break;
     std::deque<std::pair<Step, Answer>> come;
     {
-      std::unique_lock lock(answers->mutex);
-      answers->come.wait(lock, [&] { return !answers->all.empty(); });
+      MutexLock lock(answers->mutex);
+      answers->come.wait(answers->mutex, [&]() BERTH_REQUIRES(answers->mutex) { return !answers->all.empty(); });
       come = std::exchange(answers->all, {});
     }
     for (auto& [step, answer] : come) cycle.answered(step, std::move(answer));

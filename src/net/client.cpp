@@ -1,5 +1,6 @@
 #include "net/client.h"
 
+#include "base/mutex.h"
 #include "net/client_session.h"
 #include "net/onward.h"
 
@@ -32,7 +33,7 @@ class StreamHandleImpl final : public StreamHandle {
   ~StreamHandleImpl() override {
     StreamCallbacks dropped;
     {
-      std::lock_guard lock(op_->stream->gate);
+      GateLock lock(op_->stream->gate);
       op_->stream->is_cancelled = true;
       dropped = std::exchange(op_->stream->callbacks, {});
     }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/left_threads.h"
+#include "base/mutex.h"
 #include "net/raw_stream.h"
 
 namespace berth::net {
@@ -72,7 +73,7 @@ Result<Url> parse_url(std::string_view text) {
 
 void ClientOp::fail(std::string why) {
   if (kind == Kind::kStream) {
-    std::lock_guard lock(stream->gate);
+    GateLock lock(stream->gate);
     if (!stream->is_cancelled && stream->callbacks.on_end) std::exchange(stream->callbacks.on_end, nullptr)(std::move(why));
     return;
   }
@@ -348,7 +349,7 @@ void ClientSession::progress_stream() {
   if (state != ResponseParser::State::kBody && state != ResponseParser::State::kDone) return;
   auto& response = parser_.response();
   const auto stream = op_->stream;
-  std::lock_guard lock(stream->gate);
+  GateLock lock(stream->gate);
   if (stream->is_cancelled) {
     response.body.clear();
     return;

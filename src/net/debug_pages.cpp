@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <thread>
 
+#include "base/mutex.h"
 #include "net/pprof.h"
 
 /// jemalloc's, where it is linked.
@@ -103,7 +102,7 @@ class DebugPages final : public Handler {
   explicit DebugPages(DebugFacts facts) : facts_(std::move(facts)), started_(std::chrono::system_clock::now()) {}
   ~DebugPages() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     stop_.notify_all();
@@ -182,7 +181,7 @@ class DebugPages final : public Handler {
         folded = value == "folded";
       }
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto sampler = busy_ || stopping_ ? nullptr : CpuSampler::start();
     if (sampler == nullptr) return answer(*writer, 500, "Could not enable CPU profiling: cpu profiling already in use\n");
     busy_ = true;
@@ -193,7 +192,7 @@ class DebugPages final : public Handler {
       sampler.reset();
       {
         // Whoever has the answer may ask for the next one.
-        const std::lock_guard done(mutex_);
+        const MutexLock done(mutex_);
         busy_ = false;
       }
       const auto symbols = Symbols::load();
@@ -205,18 +204,18 @@ class DebugPages final : public Handler {
   }
 
   void sample(CpuSampler& sampler, int seconds) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (int i = 0; i < seconds && !stopping_; ++i) {
-      stop_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; });
+      stop_.wait_for(mutex_, std::chrono::seconds(1), [this]() BERTH_REQUIRES(mutex_) { return stopping_; });
       sampler.look_for_threads();
     }
   }
 
   const DebugFacts facts_;
   const std::chrono::system_clock::time_point started_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false, busy_ = false;
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false, busy_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread profiler_;
 };
 

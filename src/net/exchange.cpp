@@ -5,6 +5,8 @@
 
 #include <ctime>
 
+#include "base/mutex.h"
+
 namespace berth::net {
 
 Bytes gzip(const std::vector<Bytes>& parts) {
@@ -140,7 +142,7 @@ class ExchangeWriter final : public ResponseWriter {
   explicit ExchangeWriter(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
 
   ~ExchangeWriter() override {
-    std::unique_lock lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     const bool answered = state_->answered;
     const bool cut_off = state_->is_stream && !state_->finished && !state_->gone;
     lock.unlock();
@@ -208,7 +210,7 @@ class ExchangeWriter final : public ResponseWriter {
     }
     if (!has_body) {
       // No length is known and none is needed: the answer ends with its head.
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       state_->has_body = false;
       state_->finished = true;
     }
@@ -219,7 +221,7 @@ class ExchangeWriter final : public ResponseWriter {
     if (chunk->empty()) return true;
     bool post = false;
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       if (state_->gone) return false;
       if (!state_->is_stream || state_->finished) return !state_->finished;
       state_->pending_bytes += chunk->size();
@@ -234,7 +236,7 @@ class ExchangeWriter final : public ResponseWriter {
 
   void on_drain(std::function<void()> more) override {
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       if (state_->gone) return;
       state_->on_drain = std::move(more);
     }
@@ -243,7 +245,7 @@ class ExchangeWriter final : public ResponseWriter {
 
   void finish() override {
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       if (!state_->is_stream || std::exchange(state_->finished, true)) return;
     }
     post_flush();
@@ -251,7 +253,7 @@ class ExchangeWriter final : public ResponseWriter {
 
   void on_close(std::function<void()> closed) override {
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       if (!state_->gone) {
         state_->on_close = std::move(closed);
         if (state_->client_ended) post_end();
@@ -265,7 +267,7 @@ class ExchangeWriter final : public ResponseWriter {
     if (!state_->chunked || state_->is_http2) return nullptr;  // HTTP/1.0 and HTTP/2 know no upgrade
     if (!claim(false)) return nullptr;
     {
-      std::lock_guard lock(state_->mutex);
+      MutexLock lock(state_->mutex);
       if (state_->gone) return nullptr;
     }
     auto driver = std::make_shared<RawDriver>();
@@ -293,7 +295,7 @@ class ExchangeWriter final : public ResponseWriter {
 
   /// True for the first of respond, start_stream, upgrade.
   bool claim(bool stream) {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     if (std::exchange(state_->answered, true)) return false;
     state_->is_stream = stream;
     return true;
@@ -327,7 +329,7 @@ class ExchangeWriter final : public ResponseWriter {
 void Session::let_go(const std::shared_ptr<ExchangeState>& exchange) {
   std::function<void()> closed, drain;
   {
-    std::lock_guard lock(exchange->mutex);
+    MutexLock lock(exchange->mutex);
     exchange->gone = true;
     closed = std::exchange(exchange->on_close, nullptr);
     drain = std::exchange(exchange->on_drain, nullptr);
@@ -343,7 +345,7 @@ void Session::note_output(const std::shared_ptr<ExchangeState>& exchange, std::s
   if (queued_bytes + exchange->pending_bytes >= kAnswerDrainedBelow) return;
   std::function<void()> drain;
   {
-    std::lock_guard lock(exchange->mutex);
+    MutexLock lock(exchange->mutex);
     drain = std::exchange(exchange->on_drain, nullptr);
   }
   if (drain) drain();

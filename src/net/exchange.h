@@ -2,10 +2,10 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "net/body_gate.h"
 #include "net/connection.h"
 #include "net/http.h"
@@ -29,12 +29,13 @@ struct ExchangeState {
   std::int32_t stream_id = 0;                        ///< Of HTTP/2.
   std::shared_ptr<std::atomic<std::size_t>> living;  ///< Counts these; may be null.
 
-  std::mutex mutex;  ///< Guards what follows.
-  bool answered = false, is_stream = false, finished = false, gone = false, flush_posted = false;
-  bool client_ended = false;  ///< It sends nothing more; whether it still reads is not known.
-  std::vector<Bytes> pending;
-  std::function<void()> on_close, on_drain;
-  bool has_body = true;  ///< Of a stream: without one nothing follows its head, not even the last chunk.
+  Mutex mutex;  ///< Guards what follows.
+  bool answered BERTH_GUARDED_BY(mutex) = false, is_stream BERTH_GUARDED_BY(mutex) = false, finished BERTH_GUARDED_BY(mutex) = false,
+                gone BERTH_GUARDED_BY(mutex) = false, flush_posted BERTH_GUARDED_BY(mutex) = false;
+  bool client_ended BERTH_GUARDED_BY(mutex) = false;  ///< It sends nothing more; whether it still reads is not known.
+  std::vector<Bytes> pending BERTH_GUARDED_BY(mutex);
+  std::function<void()> on_close BERTH_GUARDED_BY(mutex), on_drain BERTH_GUARDED_BY(mutex);
+  bool has_body BERTH_GUARDED_BY(mutex) = true;  ///< Of a stream: without one nothing follows its head, not even the last chunk.
 
   std::atomic<std::size_t> pending_bytes{0};     ///< In `pending`.
   std::atomic<std::size_t> connection_bytes{0};  ///< In the session's queue.

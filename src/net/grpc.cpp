@@ -7,10 +7,10 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include <mutex>
 #include <thread>
 
 #include "base/deadlines.h"
+#include "base/mutex.h"
 
 namespace berth::net {
 namespace {
@@ -109,7 +109,7 @@ class GenericServer final : public GrpcService {
   explicit GenericServer(Handler handler) : handler_(std::move(handler)) {}
   ~GenericServer() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_stopping_ = true;
     }
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
@@ -149,7 +149,7 @@ class GenericServer final : public GrpcService {
 
   /// Not of a server that is going: gRPC aborts the program for that.
   void accept() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_stopping_) return;
     auto* call = new CallState;
     service_.RequestCall(&call->context, &call->stream, queue_.get(), queue_.get(), call);
@@ -158,7 +158,7 @@ class GenericServer final : public GrpcService {
   /// The call's next operation; where the server is going there is none any more, as with `accept`.
   template <typename Operation>
   void go_on(CallState* call, const Operation& operation) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_stopping_)
       delete call;
     else
@@ -195,8 +195,8 @@ class GenericServer final : public GrpcService {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
-  std::mutex mutex_;
-  bool is_stopping_ = false;
+  Mutex mutex_;
+  bool is_stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

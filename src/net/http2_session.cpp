@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::net {
 namespace {
@@ -399,7 +400,7 @@ void Http2Session::start_stream(const std::shared_ptr<ExchangeState>& exchange, 
   if (stream == nullptr) return;
   bool has_body = true;
   {
-    const std::lock_guard lock(exchange->mutex);
+    const MutexLock lock(exchange->mutex);
     has_body = exchange->has_body;
   }
   send_head(*stream, head, has_body);
@@ -412,7 +413,7 @@ void Http2Session::flush_stream(const std::shared_ptr<ExchangeState>& exchange) 
   std::vector<Bytes> chunks;
   bool finished = false;
   {
-    const std::lock_guard lock(exchange->mutex);
+    const MutexLock lock(exchange->mutex);
     exchange->flush_posted = false;
     chunks.swap(exchange->pending);
     finished = exchange->finished;
@@ -607,7 +608,7 @@ bool Http2Session::is_answering() const {
   return std::ranges::any_of(streams_, [](const auto& entry) {
     const auto& exchange = entry.second->exchange;
     if (!exchange) return true;
-    const std::lock_guard lock(exchange->mutex);
+    const MutexLock lock(exchange->mutex);
     return !exchange->is_stream;
   });
 }
@@ -620,7 +621,7 @@ void Http2Session::wind_down(bool end_streams) {
   std::vector<std::shared_ptr<ExchangeState>> ending;
   for (const auto& [id, stream] : streams_) {
     if (!stream->exchange) continue;
-    const std::lock_guard lock(stream->exchange->mutex);
+    const MutexLock lock(stream->exchange->mutex);
     if (stream->exchange->is_stream && !std::exchange(stream->exchange->finished, true)) ending.push_back(stream->exchange);
   }
   for (const auto& exchange : ending) flush_stream(exchange);

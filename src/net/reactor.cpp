@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/left_threads.h"
+#include "base/mutex.h"
 
 namespace berth::net {
 
@@ -42,7 +43,7 @@ Reactor::~Reactor() {
 bool Reactor::post(Task task) {
   bool wake = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) return false;
     posted_.push_back(std::move(task));
     wake = !std::exchange(wake_sent_, true);
@@ -63,7 +64,7 @@ void Reactor::dispatch(Task task) {
 
 void Reactor::stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
@@ -136,7 +137,7 @@ void Reactor::run() {
     }
     run_slow_turns();
     run_end_of_batch();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) break;
   }
   // What was posted before the stop is done first; what ends may begin something new, and that ends too.
@@ -155,7 +156,7 @@ void Reactor::run() {
 
 void Reactor::run_posted() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (wake_sent_) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto got = ::read(wake_fd_, &count, sizeof count);

@@ -6,10 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace berth {
 class LeavableThread;
@@ -76,9 +77,9 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   int wait_ms() const;
 
   int epoll_fd_ = -1, wake_fd_ = -1;
-  std::mutex mutex_;
-  std::vector<Task> posted_;
-  bool stopping_ = false, wake_sent_ = false;
+  Mutex mutex_;
+  std::vector<Task> posted_ BERTH_GUARDED_BY(mutex_);
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false, wake_sent_ BERTH_GUARDED_BY(mutex_) = false;
   std::unique_ptr<LeavableThread> thread_;
   std::atomic<std::thread::id> thread_id_;
 

@@ -10,6 +10,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/http2_session.h"
 #include "net/peer.h"
 #include "net/server_session.h"
@@ -30,20 +31,20 @@ class AddressCounts {
  public:
   /// False when there are `most` already.
   bool add(const std::string& network, std::size_t most) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& count = counts_[network];
     if (count >= most) return false;
     ++count;
     return true;
   }
   void remove(const std::string& network) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = counts_.find(network); found != counts_.end() && --found->second == 0) counts_.erase(found);
   }
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::size_t> counts_;
+  Mutex mutex_;
+  std::unordered_map<std::string, std::size_t> counts_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// An IPv4 address, or the 64 bits of an IPv6 one that its owner cannot choose.
@@ -161,7 +162,7 @@ class ServerImpl final : public Server {
     if (!made) return std::unexpected(made.error());
     bool is_one_gone = false;
     {
-      const std::lock_guard lock(tls_mutex_);
+      const MutexLock lock(tls_mutex_);
       tls_ = std::move(*made);
       is_one_gone = config_.tls && (is_any_missing(config_.tls->client_ca_pem, config.client_ca_pem) ||
                                     is_any_missing(config_.tls->front_proxy_ca_pem, config.front_proxy_ca_pem));
@@ -221,7 +222,7 @@ class ServerImpl final : public Server {
 
   void begin(Shard& shard, int fd, std::string remote, std::string network) {
     const auto tls = [&] {
-      const std::lock_guard lock(tls_mutex_);
+      const MutexLock lock(tls_mutex_);
       return tls_;
     }();
     auto connection = Connection::accepted(*shard.reactor, fd, tls.get(), std::move(remote));
@@ -278,8 +279,8 @@ class ServerImpl final : public Server {
   ServerConfig config_;
   Handler& handler_;
   std::shared_ptr<BodyRules> bodies_ = std::make_shared<BodyRules>();
-  std::mutex tls_mutex_;
-  TlsContext tls_;  ///< For connections that come; each holds on to its own.
+  Mutex tls_mutex_;
+  TlsContext tls_ BERTH_GUARDED_BY(tls_mutex_);  ///< For connections that come; each holds on to its own.
   std::shared_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::size_t next_shard_ = 0;

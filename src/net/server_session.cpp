@@ -1,6 +1,7 @@
 #include "net/server_session.h"
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::net {
 namespace {
@@ -137,7 +138,7 @@ void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange)
   std::vector<Bytes> chunks;
   bool finished = false, has_body = true;
   {
-    std::lock_guard lock(exchange->mutex);
+    MutexLock lock(exchange->mutex);
     exchange->flush_posted = false;
     chunks.swap(exchange->pending);
     finished = exchange->finished;
@@ -209,7 +210,7 @@ void ServerSession::on_eof() {
   eof_ = true;
   if (!current_) return connection_->close_after_flush();
   {
-    std::lock_guard lock(current_->mutex);
+    MutexLock lock(current_->mutex);
     current_->client_ended = true;
   }
   end_if_abandoned(current_);
@@ -221,7 +222,7 @@ void ServerSession::end_if_abandoned(const std::shared_ptr<ExchangeState>& excha
   {
     // A client may end its side and still read the answer. A stream has no end of its own, so there the end means that nobody listens; and
     // where the handler waits for somebody else meanwhile (on_close), that may be for ever.
-    std::lock_guard lock(exchange->mutex);
+    MutexLock lock(exchange->mutex);
     is_abandoned = exchange->client_ended && (exchange->is_stream || (exchange->on_close && !exchange->answered));
   }
   if (is_abandoned) connection_->close("the client ended the stream");
@@ -229,7 +230,7 @@ void ServerSession::end_if_abandoned(const std::shared_ptr<ExchangeState>& excha
 
 void ServerSession::on_hangup() {
   if (!current_) return;
-  std::unique_lock lock(current_->mutex);
+  MutexLock lock(current_->mutex);
   const bool waits = current_->is_stream || (current_->on_close && !current_->answered);
   lock.unlock();
   if (waits) connection_->close("the client has gone");
@@ -272,7 +273,7 @@ void ServerSession::on_closed(const std::string&) {
 
 bool ServerSession::is_answering() const {
   if (!current_) return connection_ && connection_->queued_bytes() > 0;
-  std::lock_guard lock(current_->mutex);
+  MutexLock lock(current_->mutex);
   return !current_->is_stream;
 }
 
@@ -283,7 +284,7 @@ void ServerSession::wind_down(bool end_streams) {
   if (!end_streams) return;
   const auto exchange = current_;
   {
-    std::lock_guard lock(exchange->mutex);
+    MutexLock lock(exchange->mutex);
     if (!exchange->is_stream) return;
     exchange->finished = true;
   }

@@ -8,6 +8,7 @@
 
 #include <ranges>
 
+#include "base/mutex.h"
 #include "net/peer.h"
 #include "security/openssl.h"
 
@@ -83,14 +84,14 @@ class SessionCache {
     for (auto* session : sessions_) SSL_SESSION_free(session);
   }
   void add(SSL_SESSION* session) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     sessions_.push_back(session);
     if (sessions_.size() <= kMax) return;
     SSL_SESSION_free(sessions_.front());
     sessions_.pop_front();
   }
   void use_for(SSL* ssl) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (sessions_.empty()) return;
     auto* session = sessions_.back();
     SSL_set_session(ssl, session);
@@ -101,8 +102,8 @@ class SessionCache {
 
  private:
   static constexpr std::size_t kMax = 64;
-  std::mutex mutex_;
-  std::deque<SSL_SESSION*> sessions_;
+  Mutex mutex_;
+  std::deque<SSL_SESSION*> sessions_ BERTH_GUARDED_BY(mutex_);
 };
 
 int session_cache_index() {

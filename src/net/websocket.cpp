@@ -3,10 +3,9 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
-#include <mutex>
-
 #include "base/base64.h"
 #include "base/gate.h"
+#include "base/mutex.h"
 #include "base/utf8.h"
 
 namespace berth::net {
@@ -227,8 +226,8 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
   const WebSocketRole role;
   Gate gate;  ///< Of the callbacks.
   Callbacks callbacks;
-  std::mutex send_mutex;
-  bool is_close_sent = false;
+  Mutex send_mutex;
+  bool is_close_sent BERTH_GUARDED_BY(send_mutex) = false;
   WebSocketParser parser;  // on the I/O thread only
 
   void read() {
@@ -236,7 +235,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
   }
 
   void send(std::uint8_t opcode, std::string_view payload) {
-    std::lock_guard lock(send_mutex);
+    MutexLock lock(send_mutex);
     if (is_close_sent) return;
     is_close_sent = opcode == kClose;
     stream->write(websocket_frame(role, opcode, payload));
@@ -254,7 +253,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
 
   void finish(std::uint16_t code, std::string reason) {
     stream->close();
-    std::lock_guard lock(gate);
+    GateLock lock(gate);
     callbacks.on_message = nullptr;
     if (callbacks.on_close) std::exchange(callbacks.on_close, nullptr)(code, std::move(reason));
   }
@@ -266,7 +265,7 @@ struct WebSocket::State : std::enable_shared_from_this<WebSocket::State> {
       switch (message.kind) {
         case WebSocketMessage::Kind::kText:
         case WebSocketMessage::Kind::kBinary: {
-          std::lock_guard lock(gate);
+          GateLock lock(gate);
           if (callbacks.on_message) callbacks.on_message(message.kind, std::move(message.data));
           break;
         }
@@ -296,7 +295,7 @@ WebSocket::WebSocket(std::unique_ptr<RawStream> stream, WebSocketRole role, Call
 
 WebSocket::~WebSocket() {
   {
-    std::lock_guard lock(state_->gate);
+    GateLock lock(state_->gate);
     state_->callbacks = {};
   }
   state_->send_close(kNormal, {});

@@ -59,6 +59,7 @@ struct Scheduler::Impl : Guarded<Scheduler::Impl> {
   TimerId timer = TimerId::kNone;  ///< Of the next turn.
 
   Core& at_present() {
+    loop.assert_on_loop();
     core.now = loop.now();
     return core;
   }

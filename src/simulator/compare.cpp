@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "simulator/report.h"
 
 namespace berth::simulator {
@@ -91,13 +91,13 @@ Estimate estimate(const std::vector<double>& values) {
 Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds, const CompareOptions& options) {
   const auto each = static_cast<std::size_t>(std::max<std::int64_t>(seeds, 0)), count = variants.size() * each;
   std::vector<std::optional<Result<Outcome>>> done(count);
-  std::mutex mutex;
+  Mutex mutex;
   std::size_t next = 0, first_running = 0;
   bool has_failed = false;
   // One run after the other: nothing of one is another's, so that it does not matter who plays it, nor when.
   const auto play = [&] {
     for (;;) {
-      std::unique_lock lock(mutex);
+      MutexLock lock(mutex);
       if (next == count || has_failed) return;
       const std::size_t mine = next++;
       lock.unlock();
@@ -107,7 +107,7 @@ Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int
       RunOptions run_options;
       if (options.on_progress)
         run_options.on_progress = [&, mine, who = fmt::format("{}, seed {}: ", variant.name, scenario.seed)](const Progress& progress) {
-          const std::lock_guard told(mutex);
+          const MutexLock told(mutex);
           if (mine == first_running) options.on_progress(who, progress);
         };
       Result<Outcome> outcome = run(scenario, run_options);

@@ -14,6 +14,7 @@ class SkewedLoop final : public EventLoop {
   void post(Task task) override { inner_.post(std::move(task)); }
   TimerId schedule_at(TimePoint when, Task task) override { return inner_.schedule_at(when - ahead_, std::move(task)); }
   void cancel(TimerId id) override { inner_.cancel(id); }
+  [[nodiscard]] bool is_here() const override { return inner_.is_here(); }
 
  private:
   EventLoop& inner_;

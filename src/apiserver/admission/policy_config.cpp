@@ -1,6 +1,7 @@
 #include "apiserver/admission/policy_config.h"
 
 #include "apiserver/kinds/kind_table.h"
+#include "base/mutex.h"
 #include "cel/objects.h"
 
 namespace berth::apiserver {
@@ -233,7 +234,7 @@ model::FieldErrors check_policy_expressions(const json::Value& policy) {
 }
 
 std::shared_ptr<const PolicySource::List> PolicySource::current() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto generation = std::make_pair(policies_.generation(), bindings_.generation());
   auto kinds = context_.kinds ? context_.kinds() : nullptr;
   if (compiled_ == nullptr || generation != generation_ || kinds != kinds_) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "apiserver/admission/match_conditions.h"
 #include "apiserver/admission/webhook_config.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -71,10 +72,10 @@ class PolicySource {
   Mirror& policies_;
   Mirror& bindings_;
   Mirror& namespaces_;
-  std::mutex mutex_;
-  std::shared_ptr<const List> compiled_;
-  KindTablePtr kinds_;
-  std::pair<std::uint64_t, std::uint64_t> generation_;
+  Mutex mutex_;
+  std::shared_ptr<const List> compiled_ BERTH_GUARDED_BY(mutex_);
+  KindTablePtr kinds_ BERTH_GUARDED_BY(mutex_);
+  std::pair<std::uint64_t, std::uint64_t> generation_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// The parameters that a binding names; one null where there are none to be had. The error: why the binding cannot be used.

@@ -1,8 +1,8 @@
 // ServiceAccount: every pod runs as one, and its token is mounted as a projected volume (plugin/pkg/admission/serviceaccount).
-#include <mutex>
 
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 namespace {
@@ -73,7 +73,7 @@ class ServiceAccount final : public AdmissionPlugin {
 
   /// Most pods follow one that had the same account.
   std::shared_ptr<const json::Value> document_of(const ObjectPtr& account) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (document_ == nullptr || account_ != account) {
       auto parsed = account != nullptr ? json::parse(account->text().here()) : Result<json::Value>(json::Object());
       document_ = std::make_shared<const json::Value>(parsed ? std::move(*parsed) : json::Value(json::Object()));
@@ -188,9 +188,9 @@ class ServiceAccount final : public AdmissionPlugin {
 
   ObjectCache& cache_;
   std::function<std::string()> random_suffix_;
-  std::mutex mutex_;
-  ObjectPtr account_;
-  std::shared_ptr<const json::Value> document_;  ///< Of account_.
+  Mutex mutex_;
+  ObjectPtr account_ BERTH_GUARDED_BY(mutex_);
+  std::shared_ptr<const json::Value> document_ BERTH_GUARDED_BY(mutex_);  ///< Of account_.
 };
 
 }  // namespace

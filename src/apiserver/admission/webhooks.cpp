@@ -4,6 +4,7 @@
 #include "apiserver/admission/webhook_review.h"
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/patch/json_patch.h"
+#include "base/mutex.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -61,7 +62,7 @@ class WebhookSource {
 
  private:
   std::shared_ptr<const WebhookList> current() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto generation = configurations_.generation();
     if (compiled_ == nullptr || generation != compiled_generation_) {
       compiled_ = std::make_shared<const WebhookList>(compile_webhooks(configurations_.list()));
@@ -72,9 +73,9 @@ class WebhookSource {
   Mirror& configurations_;
   Mirror& namespaces_;
   Authorizer& authorizer_;
-  std::mutex mutex_;
-  std::shared_ptr<const WebhookList> compiled_;
-  std::uint64_t compiled_generation_ = 0;
+  Mutex mutex_;
+  std::shared_ptr<const WebhookList> compiled_ BERTH_GUARDED_BY(mutex_);
+  std::uint64_t compiled_generation_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 
 /// Of one request's matches.
@@ -263,16 +264,13 @@ class ValidatingWebhook final : public AdmissionPlugin {
     if (matches.empty()) return done({});
     for (const auto& match : matches)
       if (auto refused = check_dry_run(*match.webhook, request)) return done(std::unexpected(std::move(*refused)));
-    auto votes = std::make_shared<Votes>();
-    votes->left = matches.size();
-    votes->answers.resize(matches.size());
-    votes->done = std::move(done);
+    auto votes = std::make_shared<Votes>(matches.size(), std::move(done));
     // All at once: they cannot influence each other. The first refusal in their order is the answer.
     for (std::size_t i = 0; i < matches.size(); ++i) {
       call_webhook(client_, *matches[i].webhook, request, *matches[i].form, uid_(),
                    [this, votes, i, matches, &request](WebhookAnswer answer) {
                      {
-                       const std::lock_guard lock(votes->mutex);
+                       const MutexLock lock(votes->mutex);
                        votes->answers[i] = std::move(answer);
                        if (--votes->left > 0) return;
                      }
@@ -282,10 +280,12 @@ class ValidatingWebhook final : public AdmissionPlugin {
   }
 
   struct Votes {
-    std::mutex mutex;
-    std::size_t left = 0;
-    std::vector<WebhookAnswer> answers;
+    Mutex mutex;
+    std::size_t left BERTH_GUARDED_BY(mutex);
+    std::vector<WebhookAnswer> answers;  ///< Of whoever decides once none is left, as the next.
     AdmitDone done;
+
+    Votes(std::size_t count, AdmitDone then) : left(count), answers(count), done(std::move(then)) {}
   };
 
   static void decide(Votes& votes, const std::vector<WebhookSource::Match>& matches, const AdmissionRequest& request) {

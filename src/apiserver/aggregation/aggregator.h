@@ -6,12 +6,12 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "apiserver/aggregation/registrations.h"
 #include "apiserver/relays/relay.h"
 #include "base/gate.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::aggregation {
 
@@ -90,7 +90,7 @@ class Aggregator {
   std::unique_ptr<Registrations> registrations_;
   std::atomic<bool> is_looking_{false};
   TimerId timer_ = TimerId::kNone;
-  std::map<std::string, Check> checks_;  ///< On the loop alone.
+  std::map<std::string, Check> checks_;  ///< Behind the gate.
   /// Callbacks of requests under way hold it; null within: the aggregator is gone.
   struct Self {
     Gate gate;
@@ -98,15 +98,15 @@ class Aggregator {
   };
   std::shared_ptr<Self> self_;
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Known> known_;  ///< By the APIService's name.
-  std::uint64_t generation_ = 0;        ///< Of known_.
+  mutable Mutex mutex_;
+  std::map<std::string, Known> known_ BERTH_GUARDED_BY(mutex_);  ///< By the APIService's name.
+  std::uint64_t generation_ BERTH_GUARDED_BY(mutex_) = 0;        ///< Of known_.
   struct Merged {
     std::uint64_t generation = 0;
     Bytes own, text, protobuf;
   };
-  std::mutex merged_mutex_;
-  Merged merged_;
+  Mutex merged_mutex_;
+  Merged merged_ BERTH_GUARDED_BY(merged_mutex_);
 };
 
 /// The APIService of a group version that this server serves itself.

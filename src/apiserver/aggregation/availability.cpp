@@ -1,6 +1,7 @@
 // Whether aggregated servers answer (kube-aggregator/pkg/controllers/status/remote), and what they say they serve.
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/ground/proposals.h"
+#include "base/mutex.h"
 #include "model/conditions.h"
 #include "model/features.h"
 #include "model/kinds.h"
@@ -56,7 +57,7 @@ Aggregator::Aggregator(Ground& ground, Responder& respond, Relays& relays)
 
 void Aggregator::start() {
   // What is registered already calls back from within: the loop's look waits until this one is done.
-  const std::lock_guard lock(self_->gate);
+  const GateLock lock(self_->gate);
   registrations_ = std::make_unique<Registrations>(*ground_.cache, [this] { look_later(); });
   look();
 }
@@ -65,7 +66,7 @@ Aggregator::~Aggregator() { stop(); }
 
 void Aggregator::stop() {
   {
-    const std::lock_guard lock(self_->gate);
+    const GateLock lock(self_->gate);
     self_->aggregator = nullptr;
   }
   ground_.loop.cancel(timer_);
@@ -74,7 +75,7 @@ void Aggregator::stop() {
 void Aggregator::look_later() {
   if (is_looking_.exchange(true)) return;
   ground_.loop.post([self = self_] {
-    const std::lock_guard lock(self->gate);
+    const GateLock lock(self->gate);
     if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
@@ -97,7 +98,7 @@ void Aggregator::look() {
   timer_ = TimerId::kNone;
   if (!has_remote) return;
   timer_ = ground_.loop.schedule_after(kLook, [self = self_] {
-    const std::lock_guard lock(self->gate);
+    const GateLock lock(self->gate);
     if (self->aggregator != nullptr) self->aggregator->look();
   });
 }
@@ -107,7 +108,7 @@ void Aggregator::forget_gone(const Table& table) {
   for (const auto& [key, registration] : table)
     if (registration.is_remote()) remote.insert(registration.name);
   std::erase_if(checks_, [&](const auto& entry) { return !remote.contains(entry.first); });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::erase_if(known_, [&](const auto& entry) { return !remote.contains(entry.first); }) > 0) ++generation_;
 }
 
@@ -153,7 +154,7 @@ void Aggregator::look_at(const Registration& registration) {
   if (!located) {
     check.where.clear();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto& known = known_[registration.name];
       if (std::exchange(known.is_current, false)) ++generation_;
     }
@@ -179,9 +180,9 @@ void Aggregator::ask(const Registration& registration, const FarEnd& far) {
   checks_[registration.name].is_under_way = true;
   const auto path = fmt::format("/apis/{}/{}", registration.group, registration.version);
   send(far, path, [self = self_, &loop = ground_.loop, registration, far](net::HttpResponse response) {
-    // On the loop, where everything else about checks is.
+    // Not within send, nor where its answers come.
     loop.post([self, registration, far, response = std::move(response)]() mutable {
-      const std::lock_guard lock(self->gate);
+      const GateLock lock(self->gate);
       if (self->aggregator != nullptr) self->aggregator->take_answer(registration, far, std::move(response));
     });
   });
@@ -201,7 +202,7 @@ void Aggregator::take_answer(const Registration& registration, const FarEnd& far
   const auto now = ground_.loop.now();
   check.next = now + (failure.empty() ? kAskAgain : kAskAgainSoon);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& known = known_[registration.name];
     bool is_other = known.is_current != failure.empty();
     known.is_current = failure.empty();
@@ -223,10 +224,10 @@ void Aggregator::take_answer(const Registration& registration, const FarEnd& far
 
 void Aggregator::ask_openapi(const std::string& name, const FarEnd& far, const std::string& group, const std::string& version) {
   const auto keep = [self = self_, name](const std::function<bool(Known&)>& change) {
-    const std::lock_guard lock(self->gate);
+    const GateLock lock(self->gate);
     if (self->aggregator == nullptr) return;
     auto& aggregator = *self->aggregator;
-    const std::lock_guard inner(aggregator.mutex_);
+    const MutexLock inner(aggregator.mutex_);
     if (const auto found = aggregator.known_.find(name); found != aggregator.known_.end() && change(found->second))
       ++aggregator.generation_;
   };
@@ -289,7 +290,7 @@ void Aggregator::restore_own() {
 }
 
 std::map<std::string, Known> Aggregator::known() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return known_;
 }
 

@@ -1,6 +1,7 @@
 // OpenAPI documents with those of aggregated servers merged in (kube-aggregator/pkg/controllers/openapi, openapiv3).
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/openapi/openapi_protobuf.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::aggregation {
 namespace {
@@ -62,11 +63,11 @@ Bytes Aggregator::openapi_v2(const Bytes& own) {
   std::uint64_t generation = 0;
   std::map<std::string, Known> said;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     generation = generation_;
     said = known_;
   }
-  const std::lock_guard lock(merged_mutex_);
+  const MutexLock lock(merged_mutex_);
   if (merged_.text != nullptr && merged_.own == own && merged_.generation == generation) return merged_.text;
   auto document = json::parse(*own);
   if (!document) return own;
@@ -86,7 +87,7 @@ Bytes Aggregator::openapi_v2(const Bytes& own) {
 Bytes Aggregator::openapi_v2_protobuf(const Bytes& own, const std::function<Bytes()>& own_encoded) {
   const auto text = openapi_v2(own);
   if (text == own) return own_encoded();
-  const std::lock_guard lock(merged_mutex_);
+  const MutexLock lock(merged_mutex_);
   if (merged_.text == text && merged_.protobuf != nullptr) return merged_.protobuf;
   const auto document = json::parse(*text);
   auto encoded = make_bytes(document ? encode_openapi_protobuf(*document) : std::string());

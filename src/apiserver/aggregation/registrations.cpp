@@ -3,6 +3,7 @@
 #include "apiserver/cache/follow.h"
 #include "apiserver/cache/object_codec.h"
 #include "base/base64.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::aggregation {
 
@@ -36,7 +37,7 @@ struct Registrations::State {
     auto registration = read_registration(*event.object);
     const auto key = std::pair(registration.group, registration.version);
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       auto next = std::make_shared<Table>(*table);
       if (event.type == WatchEventType::kDeleted)
         next->erase(key);
@@ -49,8 +50,8 @@ struct Registrations::State {
   }
 
   const std::function<void()> changed;
-  mutable std::mutex mutex;
-  std::shared_ptr<const Table> table = std::make_shared<const Table>();
+  mutable Mutex mutex;
+  std::shared_ptr<const Table> table BERTH_GUARDED_BY(mutex) = std::make_shared<const Table>();
   std::atomic<bool> has_remote{false};
 };
 
@@ -62,7 +63,7 @@ Registrations::Registrations(ObjectCache& cache, std::function<void()> changed) 
 Registrations::~Registrations() = default;
 
 std::shared_ptr<const Table> Registrations::table() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->table;
 }
 

@@ -1,5 +1,7 @@
 #include "apiserver/answers/request_metrics.h"
 
+#include "base/shared_mutex.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -57,7 +59,7 @@ RequestMetrics::Series RequestMetrics::series(const Request& request, int code) 
   add(scope);
   key.append(1, '|').append(1, static_cast<char>(code >> 8)).append(1, static_cast<char>(code & 0xff));
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     if (const auto at = known_.find(key); at != known_.end()) return at->second;
   }
   Series found;
@@ -80,7 +82,7 @@ RequestMetrics::Series RequestMetrics::series(const Request& request, int code) 
       "apiserver_request_total",
       "Counter of apiserver requests broken out for each verb, group, version, resource, scope, component, and HTTP response code.",
       labels);
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   known_.emplace(std::move(key), found);
   return found;
 }

@@ -1,11 +1,11 @@
 // What is counted of requests: how many there are, how they ended, how long they took.
 #pragma once
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 
 #include "apiserver/request/context.h"
 #include "base/metrics.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver {
 
@@ -28,8 +28,8 @@ class RequestMetrics {
   metrics::Registry& registry_;
   metrics::Gauge& inflight_read_;
   metrics::Gauge& inflight_mutating_;
-  std::shared_mutex mutex_;
-  std::unordered_map<std::string, Series> known_;  ///< By everything that they are labelled with.
+  SharedMutex mutex_;
+  std::unordered_map<std::string, Series> known_ BERTH_GUARDED_BY(mutex_);  ///< By everything that they are labelled with.
 };
 
 }  // namespace berth::apiserver

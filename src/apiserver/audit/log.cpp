@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver::audit {
@@ -70,7 +71,7 @@ class Log::Webhook {
       : options_(std::move(options)), client_(std::move(client)), dropped_(dropped), thread_([this] { run(); }) {}
   ~Webhook() {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_all();
@@ -79,7 +80,7 @@ class Log::Webhook {
   void add(const json::Object& event) {
     std::string text = json::serialize(json::Value(event));
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (waiting_.size() >= options_.buffer_events || waiting_bytes_ + text.size() > options_.buffer_bytes) return dropped_.add();
       waiting_bytes_ += text.size();
       waiting_.push_back(std::move(text));
@@ -89,12 +90,14 @@ class Log::Webhook {
   }
 
  private:
-  [[nodiscard]] bool has_batch() const { return waiting_.size() >= options_.batch_events || waiting_bytes_ >= options_.batch_bytes; }
+  [[nodiscard]] bool has_batch() const BERTH_REQUIRES(mutex_) {
+    return waiting_.size() >= options_.batch_events || waiting_bytes_ >= options_.batch_bytes;
+  }
 
   void run() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (true) {
-      wake_.wait_for(lock, options_.max_wait, [this] { return stopping_ || has_batch(); });
+      wake_.wait_for(mutex_, options_.max_wait, [this]() BERTH_REQUIRES(mutex_) { return stopping_ || has_batch(); });
       std::string batch;
       std::size_t count = 0;
       while (!waiting_.empty() && count < options_.batch_events && batch.size() < options_.batch_bytes) {
@@ -123,8 +126,8 @@ class Log::Webhook {
     Duration pause = options_.first_pause;
     for (int attempt = 0; attempt < 4; ++attempt, pause = pause * 3 / 2) {
       if (attempt > 0) {
-        std::unique_lock lock(mutex_);
-        if (wake_.wait_for(lock, pause, [this] { return stopping_; })) break;
+        MutexLock lock(mutex_);
+        if (wake_.wait_for(mutex_, pause, [this]() BERTH_REQUIRES(mutex_) { return stopping_; })) break;
       }
       net::HttpRequest request;
       request.method = "POST";
@@ -148,11 +151,11 @@ class Log::Webhook {
   WebhookOptions options_;
   std::unique_ptr<net::HttpClient> client_;
   metrics::Counter& dropped_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::string> waiting_;  ///< In JSON.
-  std::size_t waiting_bytes_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<std::string> waiting_ BERTH_GUARDED_BY(mutex_);  ///< In JSON.
+  std::size_t waiting_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
@@ -190,7 +193,7 @@ Result<std::unique_ptr<Log>> Log::start(LogOptions options, metrics::Registry& m
 
 Log::~Log() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -200,7 +203,7 @@ Log::~Log() {
 void Log::submit(Event event) {
   const std::size_t bytes = event.bytes();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (queue_.size() >= options_.queue_events || queued_bytes_ + bytes > options_.queue_bytes) return dropped_->add();
     queued_bytes_ += bytes;
     queue_.push_back(std::move(event));
@@ -210,15 +213,15 @@ void Log::submit(Event event) {
 }
 
 void Log::flush() {
-  std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  MutexLock lock(mutex_);
+  idle_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return queue_.empty() && !busy_; });
 }
 
 void Log::run() {
   constexpr std::size_t kAtOnce = 256;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    wake_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
     std::vector<Event> batch;
     while (!queue_.empty() && batch.size() < kAtOnce) {

@@ -1,11 +1,9 @@
 // Where audit events go: files that are rotated, and a web service that gets them in batches. Nothing here holds up a request: events wait
 // in a queue with a bound, on a thread of its own they become text, and what does not fit is counted.
 #pragma once
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "base/event_loop.h"
 #include "base/json.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "net/client.h"
 #include "net/http.h"
 
@@ -96,11 +95,11 @@ class Log {
   class Webhook;
   std::unique_ptr<Webhook> webhook_;
 
-  std::mutex mutex_;
-  std::condition_variable wake_, idle_;
-  std::deque<Event> queue_;
-  std::size_t queued_bytes_ = 0;
-  bool stopping_ = false, busy_ = false;
+  Mutex mutex_;
+  CondVar wake_, idle_;
+  std::deque<Event> queue_ BERTH_GUARDED_BY(mutex_);
+  std::size_t queued_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false, busy_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 #include "apiserver/audit/trail.h"
 
+#include "base/mutex.h"
 #include "security/uuid.h"
 
 namespace berth::apiserver::audit {
@@ -175,18 +176,18 @@ std::shared_ptr<net::ResponseWriter> Trail::watch_answer(const std::shared_ptr<T
 }
 
 void Trail::set_impersonated(const UserInfo& user) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   fields_["impersonatedUser"] = user_object(user);
 }
 
 void Trail::set_name(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (json::Value* reference = fields_.if_contains("objectRef"); reference != nullptr && !name.empty())
     reference->get_object()["name"] = name;
 }
 
 void Trail::annotate(std::string key, std::string value) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   annotations_.emplace(std::move(key), std::move(value));
 }
 
@@ -205,7 +206,7 @@ void Trail::emit(Stage stage, int code, std::string content_type, std::vector<By
   event.stage = stage;
   event.omit_managed_fields = decision_.omit_managed_fields;
   event.at = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   event.fields = fields_;
   event.fields["stage"] = to_string(stage);
   event.fields["stageTimestamp"] = format_rfc3339_micro(event.at);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/websocket.h"
 #include "security/bootstrap_token.h"
 
@@ -68,7 +69,7 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   void set_others(std::shared_ptr<OidcAuthenticator> oidc, bool anonymous, std::vector<std::string> paths) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     others_ = std::make_shared<const Others>(Others{std::move(oidc), anonymous, std::move(paths)});
   }
 
@@ -192,7 +193,7 @@ class ChainAuthenticator final : public Authenticator {
     std::vector<std::string> anonymous_paths;
   };
   [[nodiscard]] std::shared_ptr<const Others> others_now() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return others_;
   }
 
@@ -213,8 +214,8 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   AuthenticatorOptions options_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Others> others_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Others> others_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace

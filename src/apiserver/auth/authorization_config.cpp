@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/config_reader.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -124,12 +125,12 @@ AuthorizerChain::AuthorizerChain(std::shared_ptr<Authorizer> built_in, std::vect
     : built_in_(std::move(built_in)), links_(std::make_shared<const std::vector<Link>>(std::move(links))) {}
 
 void AuthorizerChain::replace(std::vector<Link> links) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   links_ = std::make_shared<const std::vector<Link>>(std::move(links));
 }
 
 std::shared_ptr<const std::vector<AuthorizerChain::Link>> AuthorizerChain::links_now() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return links_;
 }
 

@@ -8,6 +8,7 @@
 
 #include "apiserver/auth/interfaces.h"
 #include "apiserver/auth/webhook_auth.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::auth {
 
@@ -53,8 +54,8 @@ class AuthorizerChain final : public Authorizer {
   Expected<Decision, std::string> decide(const UserInfo& user, const Attributes& attributes, bool may_wait);
   [[nodiscard]] std::shared_ptr<const std::vector<Link>> links_now();
   const std::shared_ptr<Authorizer> built_in_;
-  std::mutex mutex_;
-  std::shared_ptr<const std::vector<Link>> links_;
+  Mutex mutex_;
+  std::shared_ptr<const std::vector<Link>> links_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::apiserver::auth

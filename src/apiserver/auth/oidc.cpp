@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/mutex.h"
 #include "net/client.h"
 #include "security/jwt.h"
 
@@ -178,7 +179,7 @@ OidcIssuer::OidcIssuer(IssuerConfig config, FetchDocument fetch, const Clock& cl
 
 bool OidcIssuer::must_fetch(std::string_view token) const {
   const auto header = security::token_header(token);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // An issuer that does not answer is not asked by everybody who waited for it, one after the other. A clock that was set back asks.
   const Duration since = fetched_at_ ? clock_.now() - *fetched_at_ : kLeastPause;
   if (since >= Duration::zero() && since < kLeastPause) return false;
@@ -201,24 +202,24 @@ Result<void> OidcIssuer::fetch_keys() {
   if (!jwks) return std::unexpected(jwks.error());
   auto keys = security::KeySet::parse(*jwks);
   if (!keys) return invalid(fmt::format("{}: {}", keys_url, keys.error().message));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keys_ = std::move(*keys);
   return {};
 }
 
 Result<UserInfo> OidcIssuer::verify(std::string_view token) {
   if (must_fetch(token)) {
-    const std::lock_guard one_at_a_time(fetching_);
+    const MutexLock one_at_a_time(fetching_);
     if (must_fetch(token)) {
       auto fetched = fetch_keys();
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       fetched_at_ = clock_.now();
       if (!fetched && !keys_) return std::unexpected(fetched.error());
     }
   }
   std::optional<security::KeySet> keys;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     keys = keys_;
   }
   if (!keys) return fail(ErrorCode::kUnavailable, "the issuer's keys could not be had yet");

@@ -2,12 +2,12 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "apiserver/auth/interfaces.h"
 #include "apiserver/auth/oidc_config.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "security/jwk.h"
 
 namespace berth::apiserver::auth {
@@ -34,10 +34,10 @@ class OidcIssuer {
   const IssuerConfig config_;
   const FetchDocument fetch_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::mutex fetching_;
-  std::optional<security::KeySet> keys_;
-  std::optional<TimePoint> fetched_at_;  ///< When they were last asked for, in vain too.
+  mutable Mutex mutex_;
+  Mutex fetching_;
+  std::optional<security::KeySet> keys_ BERTH_GUARDED_BY(mutex_);
+  std::optional<TimePoint> fetched_at_ BERTH_GUARDED_BY(mutex_);  ///< When they were last asked for, in vain too.
 };
 
 /// Several issuers, told apart by a token's `iss`. Thread-safe.

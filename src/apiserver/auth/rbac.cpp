@@ -1,13 +1,13 @@
 #include "apiserver/auth/rbac.h"
 
 #include <ranges>
-#include <shared_mutex>
 
 #include "apiserver/auth/node_authorizer.h"
 #include "apiserver/auth/rbac_grants.h"
 #include "apiserver/auth/rule_coverage.h"
 #include "apiserver/cache/follow.h"
 #include "base/json.h"
+#include "base/shared_mutex.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver::auth {
@@ -112,7 +112,7 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     Decision decision{false, std::move(reason)};
     std::vector<std::string_view> missing;
     std::size_t steps = 0;
-    const std::shared_lock lock(grants_->mutex());
+    const ReaderLock lock(grants_->mutex());
     grants_->for_each_grant(user, attributes.is_resource ? std::string_view(attributes.ns) : std::string_view(),
                             [&](const RbacGrants::Grant* grant, std::string_view holder) {
                               ++steps;
@@ -146,7 +146,7 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
 
   std::vector<std::shared_ptr<const RuleIndex>> roles_held(const UserInfo& user, const std::string& ns) const {
     std::vector<std::shared_ptr<const RuleIndex>> held;
-    const std::shared_lock lock(grants_->mutex());
+    const ReaderLock lock(grants_->mutex());
     grants_->for_each_grant(user, ns, [&](const RbacGrants::Grant* grant, std::string_view) {
       if (grant != nullptr && grant->role->rules != nullptr) held.push_back(grant->role->rules);
       return true;
@@ -191,7 +191,7 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     const auto name = json::get_string(object, {"roleRef", "name"});
     std::shared_ptr<const RuleIndex> wanted;
     {
-      const std::shared_lock lock(grants_->mutex());
+      const ReaderLock lock(grants_->mutex());
       wanted = grants_->find_role(role_key(kind, ns, name));
     }
     if (wanted == nullptr) return fmt::format("{}.{} \"{}\" not found", kind == "Role" ? "roles" : "clusterroles", kGroup, name);

@@ -1,7 +1,8 @@
 #include "apiserver/auth/rbac_grants.h"
 
 #include <algorithm>
-#include <mutex>
+
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver::auth {
 
@@ -32,7 +33,7 @@ void RbacGrants::put_role(const StoredObject& object, bool cluster, bool deleted
   const auto document = deleted ? Result<json::Value>(json::Value()) : json::parse(object.text().here());
   std::shared_ptr<const RuleIndex> rules;
   if (!deleted && document) rules = std::make_shared<const RuleIndex>(PolicyRule::list_from_json(json::find(*document, "rules")));
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   const std::shared_ptr<Role> slot = role(key);
   slot->rules.swap(rules);
   let_go(slot);
@@ -84,7 +85,7 @@ void RbacGrants::put_binding(const StoredObject& object, bool cluster, bool dele
     binding->holders.erase(std::ranges::unique(binding->holders).begin(), binding->holders.end());
     binding->holders.shrink_to_fit();
   }
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   remove_binding(key);
   if (binding->holders.empty()) return;
   binding->role = role(role_name);
@@ -115,7 +116,7 @@ std::string RbacGrants::why(const Grant& grant, std::string_view holder) {
 }
 
 std::size_t RbacGrants::size() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return roles_.size() + grants_.size() + bindings_.size();
 }
 

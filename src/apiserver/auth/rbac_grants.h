@@ -1,13 +1,13 @@
 // Who holds which roles: the bindings by subject and namespace, each with its role's rules.
 #pragma once
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "apiserver/auth/rbac_rules.h"
 #include "apiserver/cache/object_cache.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver::auth {
 
@@ -38,14 +38,14 @@ class RbacGrants {
   void put_binding(const StoredObject& object, bool cluster, bool deleted);
 
   /// Guards what follows.
-  [[nodiscard]] std::shared_mutex& mutex() const { return mutex_; }
+  [[nodiscard]] SharedMutex& mutex() const BERTH_RETURN_CAPABILITY(mutex_) { return mutex_; }
   /// Null: there is no such role.
-  [[nodiscard]] std::shared_ptr<const RuleIndex> find_role(const std::string& key) const;
+  [[nodiscard]] std::shared_ptr<const RuleIndex> find_role(const std::string& key) const BERTH_REQUIRES_SHARED(mutex_);
   /// Calls each(grant, holder) for what the user holds cluster-wide and in `ns`, and each(null, "") for a name under which he holds
   /// nothing, until it returns false.
   template <typename Each>
-  void for_each_grant(const UserInfo& user, std::string_view ns, const Each& each) const {
-    const auto visit = [&](char kind, std::string_view name, std::string_view scope) {
+  void for_each_grant(const UserInfo& user, std::string_view ns, const Each& each) const BERTH_REQUIRES_SHARED(mutex_) {
+    const auto visit = [&](char kind, std::string_view name, std::string_view scope) BERTH_REQUIRES_SHARED(mutex_) {
       const std::string holder = holder_key(kind, name, scope);
       const auto held = grants_.find(holder);
       if (held == grants_.end()) return each(static_cast<const Grant*>(nullptr), holder);
@@ -72,14 +72,14 @@ class RbacGrants {
   static constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
   /// Users, service accounts and groups have name spaces of their own, and each namespace has its own grants.
   static std::string holder_key(char kind, std::string_view name, std::string_view ns);
-  const std::shared_ptr<Role>& role(const std::string& key);
-  void let_go(const std::shared_ptr<Role>& role);
-  void remove_binding(const std::string& key);
+  const std::shared_ptr<Role>& role(const std::string& key) BERTH_REQUIRES(mutex_);
+  void let_go(const std::shared_ptr<Role>& role) BERTH_REQUIRES(mutex_);
+  void remove_binding(const std::string& key) BERTH_REQUIRES(mutex_);
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Role>> roles_;
-  std::unordered_map<std::string, std::vector<Grant>> grants_;                ///< By holder.
-  std::unordered_map<std::string, std::unique_ptr<const Binding>> bindings_;  ///< By key in the cache.
+  mutable SharedMutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Role>> roles_ BERTH_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::vector<Grant>> grants_ BERTH_GUARDED_BY(mutex_);                ///< By holder.
+  std::unordered_map<std::string, std::unique_ptr<const Binding>> bindings_ BERTH_GUARDED_BY(mutex_);  ///< By key in the cache.
 };
 
 }  // namespace berth::apiserver::auth

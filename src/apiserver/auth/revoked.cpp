@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -58,7 +59,7 @@ Result<std::set<std::string, std::less<>>> read_revoked(const std::string& path)
 RevokedCertificates::RevokedCertificates(std::string path) : path_(std::move(path)) { refresh(); }
 
 void RevokedCertificates::refresh() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   read();
 }
 
@@ -78,7 +79,7 @@ void RevokedCertificates::read() {
 
 bool RevokedCertificates::contains(std::string_view serial) {
   if (serial.empty()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const std::int64_t now = steady_ms(); now >= next_look_ms_) {
     next_look_ms_ = now + 1000;
     read();

@@ -2,12 +2,12 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::auth {
 
@@ -28,12 +28,12 @@ class RevokedCertificates {
   void refresh();
 
  private:
-  void read();
+  void read() BERTH_REQUIRES(mutex_);
   const std::string path_;
   std::atomic<std::int64_t> next_look_ms_{0};
-  std::mutex mutex_;
-  std::string stamp_;  ///< Of the file as it was read.
-  std::shared_ptr<const std::set<std::string, std::less<>>> serials_;
+  Mutex mutex_;
+  std::string stamp_ BERTH_GUARDED_BY(mutex_);  ///< Of the file as it was read.
+  std::shared_ptr<const std::set<std::string, std::less<>>> serials_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::apiserver::auth

@@ -1,11 +1,11 @@
 #include "apiserver/auth/service_account_tokens.h"
 
 #include <array>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/base64.h"
 #include "base/json_scan.h"
+#include "base/mutex.h"
 #include "security/jwt.h"
 #include "security/uuid.h"
 
@@ -103,13 +103,12 @@ struct ServiceAccountTokens::Impl {
   const Clock& clock;
   std::vector<std::string> api_audiences;
   /// Tokens whose signature was found good: verifying one costs 100 µs, and clients send the same one with every request.
-  mutable std::mutex mutex;
-  std::shared_ptr<const std::vector<security::JwtKey>> keys;  ///< Never empty.
-  mutable std::unordered_map<std::string, std::shared_ptr<const Claims>> remembered;
-  mutable std::size_t remembered_bytes = 0;  ///< Of the tokens and what was read from them, about.
+  mutable Mutex mutex;
+  std::shared_ptr<const std::vector<security::JwtKey>> keys BERTH_GUARDED_BY(mutex);  ///< Never empty.
+  mutable std::unordered_map<std::string, std::shared_ptr<const Claims>> remembered BERTH_GUARDED_BY(mutex);
+  mutable std::size_t remembered_bytes BERTH_GUARDED_BY(mutex) = 0;  ///< Of the tokens and what was read from them, about.
 
-  /// Requires the mutex.
-  void forget() const {
+  void forget() const BERTH_REQUIRES(mutex) {
     remembered.clear();
     remembered_bytes = 0;
   }
@@ -118,13 +117,13 @@ struct ServiceAccountTokens::Impl {
     return std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
   }
   [[nodiscard]] std::shared_ptr<const std::vector<security::JwtKey>> present_keys() const {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return keys;
   }
   [[nodiscard]] std::shared_ptr<const Claims> signed_claims(std::string_view token) const {
     std::string text(token);
     {
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       if (auto known = remembered.find(text); known != remembered.end()) return known->second;
     }
     const auto present = present_keys();
@@ -133,7 +132,7 @@ struct ServiceAccountTokens::Impl {
     auto read = verified ? read_claims(*verified) : std::nullopt;
     if (!read) return nullptr;
     auto claims = std::make_shared<const Claims>(std::move(*read));
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (keys != present) return claims;  // Its key may be gone by now.
     // Whoever makes tokens decides how long they are.
     if (remembered.size() >= kRememberedTokens || remembered_bytes + 4 * text.size() > kRememberedBytes) forget();
@@ -282,7 +281,7 @@ bool ServiceAccountTokens::is_own(std::string_view token) const {
 Result<void> ServiceAccountTokens::set_keys(const std::string& key_pem) {
   auto keys = read_keys(key_pem);
   if (!keys) return std::unexpected(keys.error());
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->keys = std::move(*keys);
   impl_->forget();
   return {};

@@ -4,7 +4,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 #include "apiserver/auth/interfaces.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "cel/cel.h"
 #include "net/client.h"
 
@@ -33,7 +33,7 @@ class AnswerCache {
   explicit AnswerCache(const Clock& clock, std::size_t most = 8192) : clock_(clock), most_(most) {}
   [[nodiscard]] std::optional<T> find(const std::string& question) {
     const std::string key = digest_of(question);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return std::nullopt;
     // A clock that was set back makes nothing last longer.
@@ -48,7 +48,7 @@ class AnswerCache {
   void put(const std::string& question, T value, Duration life) {
     if (life <= Duration::zero()) return;
     const std::string key = digest_of(question);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = entries_.find(key); found != entries_.end()) {
       order_.erase(found->second);
       entries_.erase(found);
@@ -69,9 +69,9 @@ class AnswerCache {
   };
   const Clock& clock_;
   const std::size_t most_;
-  std::mutex mutex_;
-  std::list<Entry> order_;
-  std::unordered_map<std::string, typename std::list<Entry>::iterator> entries_;
+  Mutex mutex_;
+  std::list<Entry> order_ BERTH_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, typename std::list<Entry>::iterator> entries_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// Thread-safe.

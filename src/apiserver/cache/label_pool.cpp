@@ -1,9 +1,9 @@
 #include "apiserver/cache/label_pool.h"
 
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "model/label_hash.h"
 
 namespace berth::apiserver {
@@ -17,9 +17,9 @@ std::shared_ptr<const model::Labels> share_labels(const model::Labels& labels) {
 const std::string* intern_field_path(std::string_view path) {
   thread_local std::unordered_map<std::string_view, const std::string*> known;
   if (auto found = known.find(path); found != known.end()) return found->second;
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new Mutex;
   static auto* paths = new std::unordered_set<std::string>;
-  std::lock_guard lock(*mutex);
+  MutexLock lock(*mutex);
   const std::string* interned = &*paths->emplace(path).first;
   known.emplace(*interned, interned);
   return interned;

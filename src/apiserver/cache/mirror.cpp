@@ -2,6 +2,7 @@
 
 #include "apiserver/cache/follow.h"
 #include "apiserver/cache/object_codec.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -10,12 +11,12 @@ struct Mirror::State {
     ObjectPtr object;
     Document document;
   };
-  mutable std::mutex mutex;
-  mutable std::map<std::pair<std::string, std::string>, Entry> entries;  // (namespace, name)
-  std::uint64_t generation = 0;
+  mutable Mutex mutex;
+  mutable std::map<std::pair<std::string, std::string>, Entry> entries BERTH_GUARDED_BY(mutex);  // (namespace, name)
+  std::uint64_t generation BERTH_GUARDED_BY(mutex) = 0;
 
   void take(const WatchEvent& event) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto key = std::pair(std::string(event.object->meta.ns), std::string(event.object->meta.name));
     if (event.type == WatchEventType::kDeleted) {
       entries.erase(key);
@@ -38,33 +39,33 @@ Mirror::Mirror(ObjectCache& cache, std::string_view storage_group, std::string_v
 Mirror::~Mirror() = default;
 
 Mirror::Document Mirror::get(std::string_view ns, std::string_view name) const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const auto found = state_->entries.find(std::pair(std::string(ns), std::string(name)));
   return found == state_->entries.end() ? nullptr : State::document_of(found->second);
 }
 
 std::vector<Mirror::Document> Mirror::list(std::string_view ns) const {
   std::vector<Document> out;
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   auto at = state_->entries.lower_bound(std::pair(std::string(ns), std::string()));
   for (; at != state_->entries.end() && (ns.empty() || at->first.first == ns); ++at) out.push_back(State::document_of(at->second));
   return out;
 }
 
 bool Mirror::empty() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->entries.empty();
 }
 
 bool Mirror::empty(std::string_view ns) const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->entries.empty()) return true;
   const auto at = state_->entries.lower_bound(std::pair(std::string(ns), std::string()));
   return at == state_->entries.end() || at->first.first != ns;
 }
 
 std::uint64_t Mirror::generation() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->generation;
 }
 

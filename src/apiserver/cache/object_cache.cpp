@@ -1,6 +1,7 @@
 #include "apiserver/cache/object_cache.h"
 
 #include "apiserver/cache/object_cache_impl.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver {
 namespace {
@@ -13,14 +14,14 @@ class WatchHandle final : public Watch {
 
   ~WatchHandle() override {
     {
-      std::lock_guard lock(state_->gate);
+      GateLock lock(state_->gate);
       state_->is_closed = true;
     }
     table_->remove(state_);
   }
 
   void request_bookmark() override {
-    std::lock_guard lock(state_->gate);
+    GateLock lock(state_->gate);
     if (state_->is_closed) return;
     // What a watch has been given may be ahead of what all have: the group being published is on its way. A start in the future is not.
     Revision reached = std::max(delivered_->load(std::memory_order_acquire), known_);
@@ -56,7 +57,7 @@ void replay(WatchState& state, const IndexSlice* initial, const std::vector<Cach
       ObjectPtr gone;
       open = open && deliver_change(state, change, gone);
     }
-    std::lock_guard lock(state.gate);
+    GateLock lock(state.gate);
     if (!open) state.is_closed = true;
     if (!open || state.pending.empty()) {
       state.pending.clear();
@@ -92,7 +93,7 @@ ObjectCacheImpl::ObjectCacheImpl(std::unique_ptr<store::Store> store, const Cloc
 
 void ObjectCacheImpl::end_writer() {
   {
-    std::lock_guard lock(queue_mutex_);
+    MutexLock lock(queue_mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -100,7 +101,7 @@ void ObjectCacheImpl::end_writer() {
 }
 
 ObjectPtr PublishedObjects::get(std::string_view key) const {
-  std::shared_lock lock(index_mutex_);
+  ReaderLock lock(index_mutex_);
   return index_.find(key);
 }
 
@@ -108,7 +109,7 @@ ListResult PublishedObjects::list(const WatchFilter& filter, std::string_view af
   IndexSlice slice;
   Revision revision;
   {
-    std::shared_lock lock(index_mutex_);
+    ReaderLock lock(index_mutex_);
     slice = index_.slice(filter.prefix, after_key, is_selective(filter) ? 0 : limit);
     revision = published_;
   }
@@ -143,7 +144,7 @@ std::optional<ListResult> PublishedObjects::list_at(Revision revision, const Wat
   IndexSlice slice;
   std::vector<CacheEvent> changes;
   {
-    std::shared_lock lock(index_mutex_);
+    ReaderLock lock(index_mutex_);
     if (!history_.reaches(filter.prefix, revision)) return std::nullopt;
     changes = history_.after(filter.prefix, revision);
     // One object more than the page has, and others for those that are left out of it.
@@ -198,7 +199,7 @@ std::unique_ptr<Watch> PublishedObjects::watch(WatchFilter filter, Revision afte
   std::vector<CacheEvent> past;
   Revision snapshot;
   {
-    std::shared_lock lock(index_mutex_);
+    ReaderLock lock(index_mutex_);
     snapshot = published_;
     if (initial_state) {
       initial = index_.slice(state->filter.prefix, {}, 0);
@@ -222,7 +223,7 @@ ObjectCache::Packing PublishedObjects::pack_texts(Revision before) {
   std::vector<LeafRef> leaves;
   Packing done;
   {
-    const std::shared_lock lock(index_mutex_);
+    const ReaderLock lock(index_mutex_);
     leaves = index_.unpacked(packing_at_, kLeaves);
     done.is_round = packing_at_.is_start();
   }
@@ -244,7 +245,7 @@ ObjectCache::Packing PublishedObjects::pack_texts(Revision before) {
 }
 
 std::vector<std::pair<std::string, std::size_t>> PublishedObjects::counts() const {
-  std::shared_lock lock(index_mutex_);
+  ReaderLock lock(index_mutex_);
   return index_.counts();
 }
 
@@ -254,7 +255,7 @@ void ObjectCacheImpl::wait_for(Revision revision, Duration timeout, std::functio
     return;
   }
   {
-    std::lock_guard lock(queue_mutex_);
+    MutexLock lock(queue_mutex_);
     waiters_.push_back({revision, clock_.now() + timeout, std::move(done)});
   }
   wake_.notify_one();

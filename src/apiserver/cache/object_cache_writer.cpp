@@ -2,6 +2,7 @@
 
 #include "apiserver/cache/object_cache_impl.h"
 #include "base/log.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver {
 namespace {
@@ -19,7 +20,7 @@ constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is
 
 void ObjectCacheImpl::start() {
   next_compaction_ = clock_.now() + options_.compaction_interval;
-  revision_at_last_compaction_ = published_;
+  revision_at_last_compaction_ = own_revision();
   if (!synchronous_) writer_ = std::thread([this] { run(); });
 }
 
@@ -27,7 +28,7 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
   if (proposal.value.size() > kMostObjectBytes) return result(std::unexpected(ProposeError::kTooLarge));
   bool wakes = true;
   {
-    std::lock_guard lock(queue_mutex_);
+    MutexLock lock(queue_mutex_);
     queue_.push_back({std::move(proposal), std::move(result)});
     if (gathering_ && queue_.size() >= kGathered) gathering_ = false;
     wakes = !gathering_;
@@ -40,11 +41,11 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
 }
 
 /// Where several proposals come at a time, a group of many costs each of them less: of the transaction, and of the threads that it wakes.
-/// One client that waits for each answer is never kept waiting. Requires queue_mutex_.
-void ObjectCacheImpl::gather(std::unique_lock<std::mutex>& lock, std::size_t last_group) {
+/// One client that waits for each answer is never kept waiting.
+void ObjectCacheImpl::gather(std::size_t last_group) {
   if (last_group < 2 || stopping_ || queue_.size() >= kGathered) return;
   gathering_ = true;
-  wake_.wait_for(lock, kGathering, [this] { return !gathering_ || stopping_; });
+  wake_.wait_for(queue_mutex_, kGathering, [this]() BERTH_REQUIRES(queue_mutex_) { return !gathering_ || stopping_; });
   gathering_ = false;
 }
 
@@ -54,11 +55,11 @@ void ObjectCacheImpl::run() {
     std::vector<Pending> batch;
     bool stop;
     {
-      std::unique_lock lock(queue_mutex_);
-      gather(lock, last_group);
+      MutexLock lock(queue_mutex_);
+      gather(last_group);
       if (queue_.empty() && !stopping_) {
         auto pause = time_to_wait();
-        if (pause > Duration::zero()) wake_.wait_for(lock, pause);
+        if (pause > Duration::zero()) wake_.wait_for(queue_mutex_, pause);
       }
       std::size_t count = std::min(queue_.size(), kMaxGroup);
       last_group = count;
@@ -80,11 +81,11 @@ void ObjectCacheImpl::run() {
 void ObjectCacheImpl::run_synchronously() {
   // A proposal made from within a callback or a delivery waits for the group under way; the outer call takes it next.
   if (run_gate_.is_behind()) return;
-  const std::lock_guard run_lock(run_gate_);
+  const GateLock run_lock(run_gate_);
   for (;;) {
     std::vector<Pending> batch;
     {
-      std::lock_guard lock(queue_mutex_);
+      MutexLock lock(queue_mutex_);
       batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
       queue_.clear();
     }
@@ -95,7 +96,7 @@ void ObjectCacheImpl::run_synchronously() {
   compact_step(true);
 }
 
-/// How long there is nothing to do. Requires queue_mutex_.
+/// How long there is nothing to do.
 Duration ObjectCacheImpl::time_to_wait() {
   if (compaction_goal_ > compacted_ && !read_only_) return Duration::zero();
   TimePoint now = clock_.now();
@@ -130,13 +131,13 @@ void ObjectCacheImpl::process(std::vector<Pending> batch) {
 
 ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
   auto changed = group.overlay.find(proposal.key);
-  ObjectPtr current = changed != group.overlay.end() ? changed->second : index_.find(proposal.key);
+  ObjectPtr current = changed != group.overlay.end() ? changed->second : own_index().find(proposal.key);
   if (proposal.expected == 0 && current != nullptr) return std::unexpected(ProposeError::kExists);
   if (current == nullptr && (proposal.is_delete || proposal.expected.value_or(0) != 0)) return std::unexpected(ProposeError::kNotFound);
   if (current != nullptr && proposal.expected && current->revision != *proposal.expected)
     return std::unexpected(ProposeError::kRevisionMismatch);
 
-  Revision revision = published_ + static_cast<Revision>(group.changes.size()) + 1;
+  Revision revision = own_revision() + static_cast<Revision>(group.changes.size()) + 1;
   group.sync = group.sync || !proposal.relaxed_durability;
   if (proposal.is_delete) return add_delete(group, current, revision);
 
@@ -208,7 +209,7 @@ void ObjectCacheImpl::enter_read_only(const Error& error) {
 
 void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revision reached) {
   {
-    std::unique_lock lock(index_mutex_);
+    WriterLock lock(index_mutex_);
     for (const CacheEvent& change : changes) {
       if (change.is_delete) {
         index_.erase(change.object->key);
@@ -224,18 +225,18 @@ void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revi
 }
 
 void ObjectCacheImpl::publish(Group& group) {
-  publish_changes(group.changes, published_ + static_cast<Revision>(group.changes.size()));
+  publish_changes(group.changes, own_revision() + static_cast<Revision>(group.changes.size()));
   for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
 }
 
 void ObjectCacheImpl::answer_waiters() {
   std::vector<std::pair<Waiter, bool>> due;
   {
-    std::lock_guard lock(queue_mutex_);
+    MutexLock lock(queue_mutex_);
     if (waiters_.empty()) return;
     TimePoint now = clock_.now();
     Revision reached = revision();
-    std::erase_if(waiters_, [&](Waiter& waiter) {
+    std::erase_if(waiters_, [&](Waiter& waiter) BERTH_REQUIRES(queue_mutex_) {
       bool done = waiter.revision <= reached;
       if (!done && waiter.deadline > now && !stopping_) return false;
       due.emplace_back(std::move(waiter), done);
@@ -253,7 +254,7 @@ std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired() {
     Expiry expiry = expiries_.top();
     expiries_.pop();
     // A later write of the object has brought its own time.
-    auto current = index_.find(expiry.key);
+    auto current = own_index().find(expiry.key);
     if (current == nullptr || current->revision != expiry.revision) continue;
     Proposal proposal;
     proposal.key = std::move(expiry.key);
@@ -270,10 +271,10 @@ void ObjectCacheImpl::compact_step(bool idle) {
   TimePoint now = clock_.now();
   if (now >= next_compaction_) {
     // At least one interval and the watch history's length stay, so that watches can resume after a restart.
-    Revision goal = std::min(revision_at_last_compaction_, published_ - static_cast<Revision>(options_.history_events));
+    Revision goal = std::min(revision_at_last_compaction_, own_revision() - static_cast<Revision>(options_.history_events));
     compaction_goal_ = std::max(compaction_goal_, goal);
     listed_from_ = revision_at_last_compaction_;
-    revision_at_last_compaction_ = published_;
+    revision_at_last_compaction_ = own_revision();
     next_compaction_ = now + options_.compaction_interval;
   }
   if (compaction_goal_ <= compacted_) return;

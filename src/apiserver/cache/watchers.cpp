@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apiserver/cache/index.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver {
 namespace {
@@ -70,13 +71,13 @@ WatcherTable::List& WatcherTable::list_of(const WatchFilter& filter) {
 }
 
 void WatcherTable::add(std::shared_ptr<WatchState> state) {
-  std::unique_lock lock(mutex_);
+  WriterLock lock(mutex_);
   list_of(state->filter).push_back(std::move(state));
   ++size_;
 }
 
 void WatcherTable::remove(const std::shared_ptr<WatchState>& state) {
-  std::unique_lock lock(mutex_);
+  WriterLock lock(mutex_);
   const WatchFilter& filter = state->filter;
   List& list = list_of(filter);
   auto at = std::find(list.begin(), list.end(), state);
@@ -124,7 +125,7 @@ void WatcherTable::publish(std::span<const CacheEvent> changes) {
   for (auto& state : touched_) {
     bool keep;
     {
-      std::lock_guard lock(state->gate);
+      GateLock lock(state->gate);
       keep = deliver_due(*state, changes);
     }
     state->due.clear();
@@ -135,14 +136,14 @@ void WatcherTable::publish(std::span<const CacheEvent> changes) {
 }
 
 void WatcherTable::distribute(std::span<const CacheEvent> changes) {
-  std::shared_lock lock(mutex_);
+  ReaderLock lock(mutex_);
   for (std::uint32_t i = 0; i < changes.size(); ++i) {
     const CacheEvent& change = changes[i];
     const auto note = [&](const std::shared_ptr<WatchState>& state) {
       if (state->due.empty()) touched_.push_back(state);
       state->due.push_back(i);
     };
-    const auto look = [&](std::string_view prefix) {
+    const auto look = [&](std::string_view prefix) BERTH_REQUIRES_SHARED(mutex_) {
       if (auto bucket = buckets_.find(prefix); bucket != buckets_.end()) collect(bucket->second, change, note);
     };
     std::string_view key = change.object->key;
@@ -154,7 +155,7 @@ void WatcherTable::distribute(std::span<const CacheEvent> changes) {
 void WatcherTable::skip_history() {
   List all;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     const auto take = [&](const List& list) { all.insert(all.end(), list.begin(), list.end()); };
     for (const auto& [prefix, bucket] : buckets_) {
       take(bucket.all);
@@ -166,7 +167,7 @@ void WatcherTable::skip_history() {
   for (const auto& state : all) {
     bool keep = true;
     {
-      const std::lock_guard lock(state->gate);
+      const GateLock lock(state->gate);
       if (!state->is_closed) keep = state->sink->skip_history();
     }
     if (!keep) remove(state);
@@ -188,7 +189,7 @@ bool WatcherTable::deliver_due(WatchState& state, std::span<const CacheEvent> ch
 }
 
 std::size_t WatcherTable::size() const {
-  std::shared_lock lock(mutex_);
+  ReaderLock lock(mutex_);
   return size_;
 }
 

@@ -6,8 +6,6 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,6 +14,7 @@
 #include "apiserver/cache/history.h"
 #include "apiserver/cache/object_cache.h"
 #include "base/gate.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver {
 
@@ -64,7 +63,7 @@ class WatcherTable {
     ByText by_name;
     std::vector<std::pair<std::string, ByText>> by_field;
   };
-  List& list_of(const WatchFilter& filter);
+  List& list_of(const WatchFilter& filter) BERTH_REQUIRES(mutex_);
   template <typename Each>
   static void collect(const Bucket& bucket, const CacheEvent& change, const Each& each);
   /// Notes in every watch concerned which changes may concern it, and the watches in `touched_`.
@@ -72,9 +71,9 @@ class WatcherTable {
   /// False: the sink gave up.
   bool deliver_due(WatchState& state, std::span<const CacheEvent> changes);
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
-  std::size_t size_ = 0;
+  mutable SharedMutex mutex_;
+  std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_ BERTH_GUARDED_BY(mutex_);
+  std::size_t size_ BERTH_GUARDED_BY(mutex_) = 0;
   List touched_;                 ///< Of publish; a member to keep its memory.
   std::vector<ObjectPtr> gone_;  ///< Of publish, by change: see deliver_change.
 };

@@ -3,6 +3,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
+#include "base/mutex.h"
 #include "custom/check_definition.h"
 #include "model/conditions.h"
 
@@ -95,10 +96,10 @@ std::string structural_problem(const Value& document) {
 
 /// Answered later than the server may live.
 struct CustomResources::Follower {
-  std::mutex mutex;
-  CustomResources* owner = nullptr;  ///< Null once it is gone.
+  Mutex mutex;
+  CustomResources* owner BERTH_GUARDED_BY(mutex) = nullptr;  ///< Null once it is gone.
   void enqueue(const std::string& name) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (owner != nullptr) owner->enqueue(name);
   }
 };
@@ -110,14 +111,14 @@ CustomResources::CustomResources(Ground& ground, EndWatches end_watches)
 
 CustomResources::~CustomResources() {
   if (follower_ != nullptr) {
-    const std::lock_guard lock(follower_->mutex);
+    const MutexLock lock(follower_->mutex);
     follower_->owner = nullptr;
   }
   watch_.reset();
 }
 
 KindTablePtr CustomResources::table() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return table_;
 }
 
@@ -135,7 +136,10 @@ void CustomResources::start() {
   }
   publish();
   follower_ = std::make_shared<Follower>();
-  follower_->owner = this;
+  {
+    const MutexLock lock(follower_->mutex);
+    follower_->owner = this;
+  }
   const auto changed = [this](const WatchEvent& event) { enqueue(std::string(event.object->meta.name)); };
   watch_ = follow(*ground_.cache, std::move(all.prefix), changed, stored.revision);
   // What was left half done goes on.
@@ -144,7 +148,7 @@ void CustomResources::start() {
 
 void CustomResources::enqueue(std::string name) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.insert(std::move(name));
     if (std::exchange(is_running_, true)) return;
   }
@@ -155,7 +159,7 @@ void CustomResources::run() {
   while (true) {
     std::string name;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (queue_.empty()) {
         is_running_ = false;
         return;
@@ -193,7 +197,7 @@ void CustomResources::publish() {
   std::vector<ServedKind> all;
   for (const auto& [name, entry] : entries_) all.insert(all.end(), entry.kinds.begin(), entry.kinds.end());
   auto table = std::make_shared<const KindTable>(std::move(all), ground_.options.features);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   table_ = std::move(table);
 }
 

@@ -6,12 +6,12 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "apiserver/ground/ground.h"
 #include "apiserver/kinds/kind_table.h"
+#include "base/mutex.h"
 #include "custom/definition.h"
 
 namespace berth::apiserver {
@@ -62,10 +62,10 @@ class CustomResources {
   EndWatches end_watches_;
   std::shared_ptr<Follower> follower_;
   std::unique_ptr<Watch> watch_;
-  mutable std::mutex mutex_;  ///< Of the queue and the table.
-  std::set<std::string> queue_;
-  bool is_running_ = false;
-  KindTablePtr table_;
+  mutable Mutex mutex_;  ///< Of the queue and the table.
+  std::set<std::string> queue_ BERTH_GUARDED_BY(mutex_);
+  bool is_running_ BERTH_GUARDED_BY(mutex_) = false;
+  KindTablePtr table_ BERTH_GUARDED_BY(mutex_);
   std::map<std::string, Entry> entries_;  ///< By the definition's name. Of whoever runs.
 };
 

@@ -5,13 +5,12 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "base/go/strings.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/grpc.h"
 
 namespace berth::apiserver::encryption {
@@ -48,7 +47,7 @@ class KmsV2 final : public KmsProvider {
   explicit KmsV2(KmsOptions options) : options_(std::move(options)), prefix_(fmt::format("{}kms:v2:{}:", kPrefix, options_.name)) {}
   ~KmsV2() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_stopping_ = true;
     }
     wake_.notify_all();
@@ -62,7 +61,7 @@ class KmsV2 final : public KmsProvider {
 
   Result<void> start() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (state_) return {};
     }
     if (auto looked = look(); !looked) return looked;
@@ -71,7 +70,7 @@ class KmsV2 final : public KmsProvider {
   }
 
   [[nodiscard]] std::string trouble() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!state_) return fmt::format("the key management service {} ({}) has not answered yet", options_.name, options_.endpoint);
     const auto now = std::chrono::steady_clock::now();
     if (now < state_->good_until) return {};
@@ -80,14 +79,14 @@ class KmsV2 final : public KmsProvider {
   }
 
   void on_rotation(std::function<void()> told) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     told_ = std::move(told);
   }
 
   [[nodiscard]] Result<std::string> encrypt(std::string_view value, std::string_view context) const override {
     std::shared_ptr<const State> state;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       state = state_;
     }
     if (state == nullptr) return fail(ErrorCode::kUnavailable, fmt::format("the key management service {} gave no key", options_.name));
@@ -113,7 +112,7 @@ class KmsV2 final : public KmsProvider {
     }
     auto value = aesgcm_open(key, sealed, context);
     if (!value) return damaged(*object);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return Plain{std::move(*value), state_ != nullptr && (object->key_id != state_->object.key_id || object->type != 1)};
   }
 
@@ -135,7 +134,7 @@ class KmsV2 final : public KmsProvider {
   Result<std::string> call(const std::string& method, const std::string& request) const {
     net::GrpcCalls* calls = nullptr;
     {
-      const std::lock_guard lock(calls_mutex_);
+      const MutexLock lock(calls_mutex_);
       if (calls_ == nullptr) {
         auto opened = net::GrpcCalls::open({.target = options_.endpoint});
         if (!opened) return std::unexpected(opened.error());
@@ -154,7 +153,7 @@ class KmsV2 final : public KmsProvider {
   /// The seed of a stored value: asked of the service once.
   Result<std::string> seed_of(const EncryptedObject& object) const {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (state_ != nullptr && state_->object.encrypted_seed == object.encrypted_seed) return state_->seed;
       if (const auto found = seeds_.find(object.encrypted_seed); found != seeds_.end()) return found->second;
     }
@@ -164,7 +163,7 @@ class KmsV2 final : public KmsProvider {
     if (!seed) return seed;
     if (seed->size() < kSeedBytes || seed->size() > kMaxSeedTextBytes)
       return fail(ErrorCode::kCorrupt, fmt::format("the key management service {} gave {} bytes for a key", options_.name, seed->size()));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (seeds_.size() >= kMostSeedsKept) seeds_.clear();
     seeds_[object.encrypted_seed] = *seed;
     return seed;
@@ -187,7 +186,7 @@ class KmsV2 final : public KmsProvider {
     if (status->key_id.empty() || status->key_id.size() > kMaxKeyIdBytes) return unfit("its key id is empty, or longer than 1 kB");
     const auto good_until = std::chrono::steady_clock::now() + options_.good_for;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (state_ != nullptr && state_->object.key_id == status->key_id) {
         state_->good_until = good_until;
         return {};
@@ -210,7 +209,7 @@ class KmsV2 final : public KmsProvider {
     next->object = {"", sealed->key_id, sealed->ciphertext, sealed->annotations, 1};
     std::function<void()> told;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (state_ != nullptr) {
         if (seeds_.size() >= kMostSeedsKept) seeds_.clear();
         seeds_[state_->object.encrypted_seed] = state_->seed;
@@ -229,8 +228,8 @@ class KmsV2 final : public KmsProvider {
   }
 
   void run() {
-    std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, options_.poll, [this] { return is_stopping_; })) {
+    MutexLock lock(mutex_);
+    while (!wake_.wait_for(mutex_, options_.poll, [this]() BERTH_REQUIRES(mutex_) { return is_stopping_; })) {
       lock.unlock();
       const auto looked = look();
       if (!looked) log::warning("server", "{}", looked.error().message);
@@ -241,15 +240,16 @@ class KmsV2 final : public KmsProvider {
 
   const KmsOptions options_;
   const std::string prefix_;
-  mutable std::mutex calls_mutex_;
-  mutable std::unique_ptr<net::GrpcCalls> calls_;
-  mutable std::mutex mutex_;  ///< Guards what follows.
-  std::condition_variable wake_;
-  bool is_stopping_ = false;
-  std::shared_ptr<const State> state_;
-  std::string last_failure_;
-  mutable std::map<std::string, std::string> seeds_;  ///< By their encrypted form: those before, and those of others.
-  std::function<void()> told_;
+  mutable Mutex calls_mutex_;
+  mutable std::unique_ptr<net::GrpcCalls> calls_ BERTH_GUARDED_BY(calls_mutex_);
+  mutable Mutex mutex_;  ///< Guards what follows.
+  CondVar wake_;
+  bool is_stopping_ BERTH_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const State> state_ BERTH_GUARDED_BY(mutex_);
+  std::string last_failure_ BERTH_GUARDED_BY(mutex_);
+  mutable std::map<std::string, std::string> seeds_
+      BERTH_GUARDED_BY(mutex_);  ///< By their encrypted form: those before, and those of others.
+  std::function<void()> told_ BERTH_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

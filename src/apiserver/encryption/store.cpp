@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "base/mutex.h"
+
 namespace berth::apiserver::encryption {
 namespace {
 
@@ -94,12 +96,12 @@ class EncryptedStore final : public store::Store {
 }  // namespace
 
 bool StaleKeys::contains(std::string_view key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return keys_.contains(key) || (covers_ && !fresh_.contains(key) && covers_(key));
 }
 
 void StaleKeys::set(std::string_view key, bool is_stale) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (covers_ && !is_stale && covers_(key)) fresh_.emplace(key);
   if (is_stale) {
     keys_.emplace(key);
@@ -109,13 +111,13 @@ void StaleKeys::set(std::string_view key, bool is_stale) {
 }
 
 void StaleKeys::set_all(std::function<bool(std::string_view key)> covers) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   covers_ = std::move(covers);
   fresh_.clear();
 }
 
 std::size_t StaleKeys::size() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return keys_.size();
 }
 

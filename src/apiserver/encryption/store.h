@@ -2,11 +2,11 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "apiserver/encryption/config.h"
+#include "base/mutex.h"
 #include "store/store.h"
 
 namespace berth::apiserver::encryption {
@@ -22,10 +22,10 @@ class StaleKeys {
   void set_all(std::function<bool(std::string_view key)> covers);
 
  private:
-  mutable std::mutex mutex_;
-  std::set<std::string, std::less<>> keys_;
-  std::function<bool(std::string_view)> covers_;  ///< Empty: nothing was made stale at once.
-  std::set<std::string, std::less<>> fresh_;      ///< Written since.
+  mutable Mutex mutex_;
+  std::set<std::string, std::less<>> keys_ BERTH_GUARDED_BY(mutex_);
+  std::function<bool(std::string_view)> covers_ BERTH_GUARDED_BY(mutex_);  ///< Empty: nothing was made stale at once.
+  std::set<std::string, std::less<>> fresh_ BERTH_GUARDED_BY(mutex_);      ///< Written since.
 };
 
 /// What stands in a store for an object of /GROUP/PLURAL, opened; is_stale: not as the first provider writes. The error says why not.

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "base/shared_mutex.h"
 
 namespace berth::apiserver::etcd {
 namespace {
@@ -36,7 +37,7 @@ SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock&
 
 void SharedCache::end_flights() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   if (keeper_thread_) keeper_thread_->stop();
@@ -44,13 +45,13 @@ void SharedCache::end_flights() {
   if (compactor_thread_) compactor_thread_->stop();
   lifeline_.end();
   store_->stop();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   auto waiting = waiters_.take_all();  // What they wait for is told to nobody any more, and from now on nobody waits.
   lock.unlock();
   for (auto& waiter : waiting) waiter.done(false);
   lock.lock();
   // Every write and question under way is answered within its own time.
-  idle_.wait(lock, [this] { return flights_.empty() && !is_asking_; });
+  idle_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return flights_.empty() && !is_asking_; });
 }
 
 Task SharedCache::guarded(void (SharedCache::*task)()) {
@@ -102,7 +103,7 @@ Result<Revision> SharedCache::read_all(const std::function<void(std::string key,
 }
 
 Result<void> SharedCache::load() {
-  auto read = read_all([this](const std::string&, ObjectPtr object) { index_.put(std::move(object)); });
+  auto read = read_all([this](const std::string&, ObjectPtr object) BERTH_NO_THREAD_SAFETY_ANALYSIS { index_.put(std::move(object)); });
   if (!read) return std::unexpected(read.error());
   history_ = History(options_.history_events, options_.history_bytes, *read);
   published_ = *read;
@@ -119,7 +120,7 @@ ObjectPtr SharedCache::object_of(const std::string& key, std::string text, std::
 }
 
 void SharedCache::keep_foreign(const std::string& key, Bytes body) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (body != nullptr)
     foreign_[key] = std::move(body);
   else if (!foreign_.empty())
@@ -146,7 +147,7 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
   } else {
     EncodedObject object{std::move(proposal.value), proposal.revision_offset};
     if (proposal.expected != 0) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto found = foreign_.find(proposal.key); found != foreign_.end()) flight->foreign = found->second;
     }
     auto stored = form_->to_stored(proposal.key, write.key, object, &flight->foreign);
@@ -161,7 +162,7 @@ void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> 
   write.value = flight->stored;
   flight->proposal = std::move(proposal);
   flight->result = std::move(result);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_) {
     lock.unlock();
     return flight->result(std::unexpected(ProposeError::kStorage));
@@ -177,7 +178,7 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
     return wait(answer.revision, kPublishPatience, Who::kWriter, [this, flight, revision = answer.revision](bool) {
       ObjectPtr object;
       {
-        const std::lock_guard lock(mutex_);  // The watch may be publishing it at this moment.
+        const MutexLock lock(mutex_);  // The watch may be publishing it at this moment.
         object = flight->object;
       }
       if (object == nullptr || object->revision != revision) {
@@ -194,7 +195,7 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
     log::error("etcd", "a write of {} {}: {}", proposal.key,
                answer.verdict == store::WriteVerdict::kUnknown ? "may or may not be stored" : "was refused", answer.message);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       failure_ = answer.message;
     }
     const bool is_unknown = answer.verdict == store::WriteVerdict::kUnknown;
@@ -211,7 +212,7 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
 
 void SharedCache::complete(const FlightPtr& flight, ProposeResult result) {
   if (flight->result) flight->result(std::move(result));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [first, last] = flights_.equal_range(flight->proposal.key);
   for (auto at = first; at != last; ++at)
     if (at->second == flight) {
@@ -222,7 +223,7 @@ void SharedCache::complete(const FlightPtr& flight, ProposeResult result) {
 }
 
 ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRecord& record) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [first, last] = flights_.equal_range(key);
   for (auto at = first; at != last; ++at) {
     Flight& flight = *at->second;
@@ -240,7 +241,7 @@ std::optional<CacheEvent> SharedCache::change_of(store::SharedRecord& record, co
   const auto gone = [&]() -> std::optional<CacheEvent> {
     if (current == nullptr) return std::nullopt;
     auto last = std::make_shared<const StoredObject>(*current, record.revision);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!foreign_.empty()) foreign_.erase(key);
     const auto [first, end] = flights_.equal_range(key);
     for (auto at = first; at != end; ++at)
@@ -270,7 +271,7 @@ void SharedCache::changed(std::vector<store::SharedRecord> records, Revision rea
     if (!key) continue;
     const auto found = before.find(*key);
     // Only this thread changes the index.
-    auto change = change_of(record, found != before.end() ? found->second : index_.find(*key));
+    auto change = change_of(record, found != before.end() ? found->second : own_index().find(*key));
     if (!change) continue;
     if (records.size() > 1) before[std::move(*key)] = change->is_delete ? nullptr : change->object;
     changes.push_back(std::move(*change));
@@ -285,7 +286,7 @@ void SharedCache::wait_for(Revision revision, Duration timeout, std::function<vo
 
 void SharedCache::wait(Revision revision, Duration timeout, Who who, std::function<void(bool)> done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (revision > this->revision() && !stopping_) {
       const TimePoint now = keeper_.now();
       waiters_.add(revision, {now, now + timeout, who, std::move(done)});
@@ -299,7 +300,7 @@ void SharedCache::wait(Revision revision, Duration timeout, Who who, std::functi
 void SharedCache::answer_waiters(Revision reached) {
   std::vector<RevisionWaiters::Waiter> due;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     due = waiters_.reached(reached);
   }
   for (auto& waiter : due) waiter.done(true);
@@ -307,7 +308,7 @@ void SharedCache::answer_waiters(Revision reached) {
 
 void SharedCache::catch_up(std::function<void(bool)> done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stopping_) {
       readers_.push_back(std::move(done));
       if (is_asking_) return;  // Asked before this reader came: the next question is his.
@@ -322,7 +323,7 @@ void SharedCache::catch_up(std::function<void(bool)> done) {
 void SharedCache::ask_latest() {
   std::vector<std::function<void(bool)>> readers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     readers.swap(readers_);
   }
   store_->latest([this, readers = std::move(readers)](Result<Revision> latest) {
@@ -333,7 +334,7 @@ void SharedCache::ask_latest() {
         reader(false);
     }
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!latest) failure_ = latest.error().message;
       is_asking_ = !readers_.empty();
       if (!is_asking_ && stopping_) idle_.notify_all();
@@ -344,7 +345,7 @@ void SharedCache::ask_latest() {
 }
 
 std::string SharedCache::storage_failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_.empty() ? ObjectCache::storage_failure() : failure_;
 }
 
@@ -363,13 +364,13 @@ void SharedCache::begin_anew() {
   // comes later can begin before this.
   watchers_->skip_history();
   std::vector<CacheEvent> changes;
-  for (const auto& [prefix, count] : index_.counts())
-    index_.slice(prefix + "/", {}, 0).for_each([&](const ObjectPtr& object) {
+  for (const auto& [prefix, count] : own_index().counts())
+    own_index().slice(prefix + "/", {}, 0).for_each([&](const ObjectPtr& object) {
       if (!now.contains(object->key)) changes.push_back({std::make_shared<const StoredObject>(*object, *read), object, true});
       return true;
     });
   for (auto& [key, object] : now) {
-    const auto current = index_.find(key);
+    const auto current = own_index().find(key);
     if (current != nullptr && current->revision >= object->revision) continue;
     // One that was deleted and made again is another object.
     const bool is_another = current != nullptr && current->create_revision != object->create_revision;
@@ -378,7 +379,7 @@ void SharedCache::begin_anew() {
   }
   std::ranges::stable_sort(changes, {}, [](const CacheEvent& change) { return change.revision(); });
   {
-    const std::unique_lock lock(index_mutex_);
+    const WriterLock lock(index_mutex_);
     history_ = History(options_.history_events, options_.history_bytes, *read);
   }
   publish_changes(changes, *read);
@@ -390,7 +391,7 @@ void SharedCache::look_at_waiters() {
   RevisionWaiters::Late late;
   const TimePoint now = keeper_.now();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     late = waiters_.expire(now);
     is_looking_ = !waiters_.is_empty();

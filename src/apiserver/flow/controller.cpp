@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
+
 namespace berth::apiserver::flow {
 namespace {
 
@@ -78,7 +80,7 @@ void Seats::reset() {
 
 void Controller::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true)) return;
   }
   wake_.notify_all();
@@ -86,7 +88,7 @@ void Controller::stop() {
   for (auto& thread : threads_) thread.join();
   // What still waits is dropped: it holds its level, which holds it.
   std::vector<Waiting> dropped;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& level : levels_)
     while (auto waiting = level->queue.pop()) dropped.push_back(std::move(*waiting));
 }
@@ -107,7 +109,7 @@ bool Controller::runs_here(const Classified& where, double cost_us, int seats) {
   if (is_shed(where) || (!level.is_exempt && wear.is_worn_out(now))) return false;
   if (seats > 0) {
     const auto sharer = where.sharer();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!level.is_exempt && (!level.queue.empty() || !level.may_have(sharer, seats))) return false;
     level.occupy(to_seconds(now), sharer, seats, 1);
     ++level.dispatched_count;
@@ -129,13 +131,13 @@ void Controller::submit(Work work) {
     work.where.schema->metrics.memory->add();
     int retry_after = 1;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       retry_after = note_refused(level, false);
     }
     return refuse_later(std::move(work), "memory", retry_after);
   }
-  std::unique_lock lock(mutex_);
-  if (!level.is_exempt) return enqueue(lock, std::move(work));
+  MutexLock lock(mutex_);
+  if (!level.is_exempt) return enqueue(std::move(work));
   const int seats = work.seats;
   auto place = work.where.place().level;
   exempt_.push_back({std::move(place), seats, [this, work = std::make_shared<Work>(std::move(work))] {
@@ -154,7 +156,7 @@ void Controller::post(Work work) {
     where.schema->metrics.executing_seats->add(seats);
     run();
   };
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (level.is_exempt) {
     exempt_.push_back({work.where.place().level, work.seats, std::move(run)});
     wake_exempt_.notify_one();
@@ -183,7 +185,7 @@ Waiting Controller::make_waiting(const std::shared_ptr<Work>& work) {
     counts.time_out->add();
     int retry_after = 1;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       retry_after = note_refused(work->where.level(), true);
     }
     work->reject("time-out", retry_after);
@@ -191,11 +193,11 @@ Waiting Controller::make_waiting(const std::shared_ptr<Work>& work) {
   return out;
 }
 
-void Controller::enqueue(std::unique_lock<std::mutex>& lock, Work work) {
+void Controller::enqueue(Work work) {
   Level& level = work.where.level();
   const auto& counts = work.where.schema->metrics;
   const auto hash = flow_hash(work.where.schema->config.name, work.where.flow);
-  const auto shared = std::make_shared<Work>(std::move(work));
+  auto shared = std::make_shared<Work>(std::move(work));
   const bool has_memory = waiting_bytes_ + shared->bytes + kWaitingBytes <= limits_.waiting_bytes;
   // Where there are no queues, what finds seats waits for a thread alone.
   const int ahead = level.seats + level.queue.seats();
@@ -215,9 +217,10 @@ void Controller::enqueue(std::unique_lock<std::mutex>& lock, Work work) {
   const int retry_after = note_refused(level, false);
   const std::string_view reason = level.queues ? "queue-full" : "concurrency-limit";
   (level.queues ? counts.queue_full : counts.limit)->add();
-  lock.unlock();
+  const MutexUnlock free(mutex_);
   if (is_kept_back) return refuse_later(std::move(*shared), reason, retry_after);
   shared->reject(reason, retry_after);
+  shared = nullptr;  // What it captured is released before the lock is taken.
 }
 
 bool Controller::is_flood(Level& level, std::uint64_t flow) {
@@ -237,23 +240,22 @@ int Controller::note_refused(Level& level, bool is_late) {
 
 void Controller::refuse_later(Work work, std::string_view reason, int retry_after) {
   if (work.shrink) work.shrink();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   refused_.emplace_back(Clock::now() + kPause, [reject = std::move(work.reject), reason, retry_after] { reject(reason, retry_after); });
   wake_exempt_.notify_one();
 }
 
-void Controller::answer_refused(std::unique_lock<std::mutex>& lock) {
+void Controller::answer_refused() {
   while (!stopping_ && !refused_.empty() && refused_.front().first <= Clock::now()) {
     auto answer = std::move(refused_.front().second);
     refused_.pop_front();
-    lock.unlock();
+    const MutexUnlock free(mutex_);
     answer();
     answer = nullptr;
-    lock.lock();
   }
 }
 
-void Controller::refuse_expired(std::unique_lock<std::mutex>& lock) {
+void Controller::refuse_expired() {
   const auto now = Clock::now();
   std::vector<std::pair<Waiting, int>> late;
   for (auto& level : levels_) {
@@ -264,7 +266,7 @@ void Controller::refuse_expired(std::unique_lock<std::mutex>& lock) {
     if (!late.empty()) level->note_demand(to_seconds(now));
   }
   if (late.empty()) return;
-  lock.unlock();
+  const MutexUnlock free(mutex_);
   for (auto& [waiting, retry_after] : late) {
     const auto& counts = waiting.request->where.schema->metrics;
     counts.waiting->add(-1);
@@ -274,7 +276,6 @@ void Controller::refuse_expired(std::unique_lock<std::mutex>& lock) {
     waiting.request->reject("time-out", retry_after);
   }
   late.clear();
-  lock.lock();
 }
 
 void Controller::finish(const Classified& where, int seats, double seconds) {
@@ -286,7 +287,7 @@ void Controller::finish(const Classified& where, int seats, double seconds) {
   const auto now = to_seconds(Clock::now());
   const auto sharer = where.sharer();
   Level& level = where.level();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   level.occupy(now, sharer, -seats, -1);
   if (!level.queue.empty()) wake_.notify_one();
 }
@@ -322,20 +323,20 @@ void Controller::work(bool only_exempt) {
   // Below the threads that read and write: they are to have the processor whenever they want it.
   if (!only_exempt) setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
   auto& wake = only_exempt ? wake_exempt_ : wake_;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     if (only_exempt) {
-      answer_refused(lock);
-      refuse_expired(lock);
+      answer_refused();
+      refuse_expired();
     }
     auto task = take(only_exempt);
     if (task == nullptr) {
       if (stopping_) return;
       const bool has_timer = only_exempt && (!refused_.empty() || waiting_bytes_ > 0);
       if (has_timer) {
-        wake.wait_until(lock, refused_.empty() ? Clock::now() + kSweep : std::min(refused_.front().first, Clock::now() + kSweep));
+        wake.wait_until(mutex_, refused_.empty() ? Clock::now() + kSweep : std::min(refused_.front().first, Clock::now() + kSweep));
       } else {
-        wake.wait(lock);
+        wake.wait(mutex_);
       }
       continue;
     }

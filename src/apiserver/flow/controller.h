@@ -9,13 +9,12 @@
 // The levels and schemas are the cluster's objects (apiserver/upkeep/flow_objects.h tells them); before they are read, and where the
 // mandatory ones are missing, the built-in ones stand in for them.
 #pragma once
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "apiserver/flow/level.h"
 #include "apiserver/flow/schemas.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::flow {
 
@@ -164,19 +163,19 @@ class Controller {
     return (memory != Memory::kAmple && where.grows) || (memory == Memory::kShort && !where.level().is_vital);
   }
   void work(bool only_exempt);
-  std::function<void()> take(bool only_exempt);
-  void enqueue(std::unique_lock<std::mutex>& lock, Work work);
+  std::function<void()> take(bool only_exempt) BERTH_REQUIRES(mutex_);
+  void enqueue(Work work) BERTH_REQUIRES(mutex_);
   Waiting make_waiting(const std::shared_ptr<Work>& work);
   /// Whether the flow was refused so often in this second that its answers are kept back.
   static bool is_flood(Level& level, std::uint64_t flow);
   int note_refused(Level& level, bool is_late);
   void refuse_later(Work work, std::string_view reason, int retry_after);
-  void answer_refused(std::unique_lock<std::mutex>& lock);
-  void refuse_expired(std::unique_lock<std::mutex>& lock);
-  /// Requires the mutex. A level that is there already keeps what waits in it.
-  std::shared_ptr<Level> level_for(const PriorityLevel& config);
-  void share_out();    ///< Requires the mutex.
-  void set_weights();  ///< Requires the mutex.
+  void answer_refused() BERTH_REQUIRES(mutex_);
+  void refuse_expired() BERTH_REQUIRES(mutex_);
+  /// A level that is there already keeps what waits in it.
+  std::shared_ptr<Level> level_for(const PriorityLevel& config) BERTH_REQUIRES(mutex_);
+  void share_out() BERTH_REQUIRES(mutex_);
+  void set_weights() BERTH_REQUIRES(mutex_);
   [[nodiscard]] FlowMetrics metrics_of(const std::string& schema, const std::string& level);
   void count_dispatched(const Classified& where, int seats) const;
 
@@ -184,16 +183,17 @@ class Controller {
   metrics::Registry& registry_;
   std::atomic<std::shared_ptr<const Configuration>> configuration_;
   std::atomic<Memory> memory_{Memory::kAmple};
-  mutable std::mutex mutex_;
-  std::condition_variable wake_, wake_exempt_;
-  std::vector<std::shared_ptr<Level>> levels_;  ///< The present ones, and those that are gone until nothing is in them.
-  double nominal_sum_ = 0;
+  mutable Mutex mutex_;
+  CondVar wake_, wake_exempt_;
+  std::vector<std::shared_ptr<Level>> levels_
+      BERTH_GUARDED_BY(mutex_);  ///< The present ones, and those that are gone until nothing is in them.
+  double nominal_sum_ BERTH_GUARDED_BY(mutex_) = 0;
   metrics::Gauge* fair_fraction_ = nullptr;
-  std::deque<Exempt> exempt_;
-  std::deque<std::pair<Clock::time_point, std::function<void()>>> refused_;  ///< By time.
-  double virtual_time_ = 0;
-  std::size_t waiting_bytes_ = 0;
-  bool stopping_ = false;
+  std::deque<Exempt> exempt_ BERTH_GUARDED_BY(mutex_);
+  std::deque<std::pair<Clock::time_point, std::function<void()>>> refused_ BERTH_GUARDED_BY(mutex_);  ///< By time.
+  double virtual_time_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::size_t waiting_bytes_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

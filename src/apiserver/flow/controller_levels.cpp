@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "apiserver/flow/controller.h"
+#include "base/mutex.h"
 #include "model/flow_control.h"
 
 namespace berth::apiserver::flow {
@@ -71,7 +72,7 @@ void Controller::configure(std::vector<PriorityLevel> levels, std::vector<FlowSc
     std::ranges::sort(schemas, {}, schema_key);
   }
   auto next = std::make_shared<Configuration>();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& level : levels_)
     if (std::ranges::none_of(levels, [&](const auto& one) { return one.name == level->name && one.is_exempt == level->is_exempt; }))
       level->is_going = true;
@@ -150,7 +151,7 @@ void Controller::share_out() {
 void Controller::rebalance() {
   if (!limits_.is_fair) return;
   const double now = seconds_now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& level : levels_) {
     const auto& period = level->demand.close(now);
     level->highest_gauge->set(period.highest);

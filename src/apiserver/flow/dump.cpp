@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apiserver/flow/controller.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver::flow {
 namespace {
@@ -43,7 +44,7 @@ std::vector<std::shared_ptr<Level>> by_level_name(std::vector<std::shared_ptr<Le
 std::string Controller::dump_priority_levels() const {
   std::vector<Row> rows{{"PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
                          "DispatchedRequests", "RejectedRequests", "TimedoutRequests", "CancelledRequests"}};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& level : by_level_name(levels_)) {
     const bool is_idle = level->queue.empty() && level->executing == 0;
     rows.push_back({level->name, std::to_string(level->queue.active().size()), is_idle ? "true" : "false",
@@ -57,7 +58,7 @@ std::string Controller::dump_priority_levels() const {
 std::string Controller::dump_queues() const {
   std::vector<Row> rows{{"PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR",
                          "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum"}};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& level : by_level_name(levels_)) {
     for (const auto& [index, queue] : level->queue.active()) {
       const auto seats = std::to_string(queue.seats);
@@ -73,7 +74,7 @@ std::string Controller::dump_requests(bool with_details) const {
                          "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime"}};
   const Row details{"UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource"};
   if (with_details) rows[0].insert(rows[0].end(), details.begin(), details.end());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& level : by_level_name(levels_)) {
     for (const auto& [index, queue] : level->queue.active()) {
       int place = 0;

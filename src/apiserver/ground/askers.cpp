@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -22,7 +24,7 @@ bool Askers::is_one() { return is_asker; }
 void Askers::stop() {
   std::unordered_map<std::string, Service> dropped;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true)) return;
     dropped.swap(services_);
     turns_.clear();
@@ -33,7 +35,7 @@ void Askers::stop() {
 }
 
 bool Askers::post(Job job) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopping_ || waiting_ >= limits_.most_waiting) return false;
   const auto [found, is_new] = services_.try_emplace(job.whom);
   Service& service = found->second;
@@ -90,7 +92,7 @@ Askers::Services::iterator Askers::forget_if_idle(Services::iterator at) {
   return services_.erase(at);
 }
 
-void Askers::refuse_late(std::unique_lock<std::mutex>& lock) {
+void Askers::refuse_late() {
   const auto now = Clock::now();
   std::vector<Waiting> late;
   for (auto at = services_.begin(); at != services_.end();) {
@@ -111,26 +113,25 @@ void Askers::refuse_late(std::unique_lock<std::mutex>& lock) {
     at = forget_if_idle(at);
   }
   if (late.empty()) return;
-  lock.unlock();
+  const MutexUnlock free(mutex_);
   for (Waiting& one : late) one.job.refuse();
   late.clear();
-  lock.lock();
 }
 
 void Askers::run() {
   is_asker = true;
   // Below the threads that read and write, as flow control's.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 5);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    refuse_late(lock);
+    refuse_late();
     const auto service = stopping_ ? services_.end() : next_service();
     if (service == services_.end()) {
       if (stopping_) return;
       if (waiting_ > 0) {
-        wake_.wait_for(lock, kSweep);
+        wake_.wait_for(mutex_, kSweep);
       } else {
-        wake_.wait(lock);
+        wake_.wait(mutex_);
       }
       continue;
     }

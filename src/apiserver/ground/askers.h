@@ -5,16 +5,15 @@
 // keeps nobody else who asks, or who in the end need not.
 #pragma once
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <list>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -61,21 +60,21 @@ class Askers {
   };
   using Services = std::unordered_map<std::string, Service>;
   void run();
-  // These require the mutex.
-  [[nodiscard]] std::list<Line>::iterator next_line(Service& service) const;  ///< Who may have a thread; the end: nobody.
-  Services::iterator next_service();                                          ///< Whose turn it is.
+  [[nodiscard]] std::list<Line>::iterator next_line(Service& service) const
+      BERTH_REQUIRES(mutex_);                                ///< Who may have a thread; the end: nobody.
+  Services::iterator next_service() BERTH_REQUIRES(mutex_);  ///< Whose turn it is.
   static Waiting take(Service& service, std::list<Line>::iterator line);
-  Services::iterator forget_if_idle(Services::iterator at);  ///< The next one.
-  void refuse_late(std::unique_lock<std::mutex>& lock);
+  Services::iterator forget_if_idle(Services::iterator at) BERTH_REQUIRES(mutex_);  ///< The next one.
+  void refuse_late() BERTH_REQUIRES(mutex_);
 
   const AskerLimits limits_;
   const int most_of_service_;  ///< Threads.
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  Services services_;
-  std::deque<std::string> turns_;  ///< Of services, by name.
-  std::size_t waiting_ = 0;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  Services services_ BERTH_GUARDED_BY(mutex_);
+  std::deque<std::string> turns_ BERTH_GUARDED_BY(mutex_);  ///< Of services, by name.
+  std::size_t waiting_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

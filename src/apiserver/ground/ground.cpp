@@ -1,5 +1,7 @@
 #include "apiserver/ground/ground.h"
 
+#include "base/mutex.h"
+
 namespace berth::apiserver {
 
 WorkerPool::WorkerPool(int threads) {
@@ -9,7 +11,7 @@ WorkerPool::WorkerPool(int threads) {
 void WorkerPool::stop() {
   std::deque<Task> dropped;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     dropped.swap(queue_);
   }
@@ -20,7 +22,7 @@ void WorkerPool::stop() {
 
 void WorkerPool::post(Task task) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     queue_.push_back(std::move(task));
   }
@@ -28,9 +30,9 @@ void WorkerPool::post(Task task) {
 }
 
 void WorkerPool::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    wake_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
     auto task = std::move(queue_.front());
     queue_.pop_front();
@@ -45,7 +47,7 @@ NameSource::NameSource(std::uint64_t seed)
     : random_(seed != 0 ? seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}())) {}
 
 std::uint64_t NameSource::next() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return random_();
 }
 
@@ -107,7 +109,7 @@ void Ground::defer(Task task) {
 }
 
 Mirror& Ground::mirror(std::string_view group, std::string_view plural) {
-  const std::lock_guard lock(mirrors_mutex_);
+  const MutexLock lock(mirrors_mutex_);
   auto& slot = mirrors_[{std::string(group), std::string(plural)}];
   if (slot == nullptr) slot = std::make_unique<Mirror>(*cache, group, plural);
   return *slot;
@@ -115,7 +117,7 @@ Mirror& Ground::mirror(std::string_view group, std::string_view plural) {
 
 void Ground::close() {
   {
-    const std::lock_guard lock(mirrors_mutex_);
+    const MutexLock lock(mirrors_mutex_);
     mirrors_.clear();
   }
   cache->end();

@@ -1,8 +1,6 @@
 // What every part of the API server stands on: the objects, the time, names, threads.
 #pragma once
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "apiserver/cache/mirror.h"
 #include "apiserver/ground/askers.h"
 #include "apiserver/ground/options.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -24,10 +23,10 @@ class WorkerPool {
 
  private:
   void run();
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> queue_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> queue_ BERTH_GUARDED_BY(mutex_);
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 
@@ -43,8 +42,8 @@ class NameSource {
 
  private:
   std::uint64_t next();
-  std::mutex mutex_;
-  std::mt19937_64 random_;
+  Mutex mutex_;
+  std::mt19937_64 random_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// Knows nothing of requests. Owned by ApiServer::Impl, made first and destroyed last: the parts hold references. Thread-safe.
@@ -72,8 +71,8 @@ struct Ground {
   std::unique_ptr<Askers> askers;       ///< The same.
 
  private:
-  std::mutex mirrors_mutex_;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors_;
+  Mutex mirrors_mutex_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors_ BERTH_GUARDED_BY(mirrors_mutex_);
 };
 
 }  // namespace berth::apiserver

@@ -2,7 +2,6 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/mutex.h"
 #include "custom/definition.h"
 #include "model/kinds.h"
 #include "store/store.h"
@@ -57,8 +57,8 @@ class KindTable {
   std::vector<const model::KindInfo*> kinds_;
   std::unordered_map<std::string, const model::KindInfo*> by_resource_, by_kind_;
   std::unordered_map<const model::KindInfo*, const ServedKind*> served_;
-  mutable std::mutex documents_mutex_;
-  mutable std::map<std::string, Bytes> documents_;  ///< OpenAPI's, by path.
+  mutable Mutex documents_mutex_;
+  mutable std::map<std::string, Bytes> documents_ BERTH_GUARDED_BY(documents_mutex_);  ///< OpenAPI's, by path.
 };
 using KindTablePtr = std::shared_ptr<const KindTable>;
 

@@ -1,5 +1,6 @@
 // OpenAPI documents of all kinds of a table: the API's own, made once, with the custom ones put in.
 #include "apiserver/kinds/kind_table.h"
+#include "base/mutex.h"
 #include "custom/open_api.h"
 #include "model/published/openapi.h"
 
@@ -54,7 +55,7 @@ Bytes KindTable::openapi_v3(std::string_view group, std::string_view version) co
   };
   // Who asks for what is not there leaves nothing behind.
   if (std::ranges::none_of(custom_, is_in)) return nullptr;
-  const std::lock_guard lock(documents_mutex_);
+  const MutexLock lock(documents_mutex_);
   auto& made = documents_[std::string(group) + "/" + std::string(version)];
   if (made != nullptr) return made;
   json::Object schemas = shared_schemas(), paths;
@@ -87,7 +88,7 @@ Bytes KindTable::openapi_v3_index() const {
 Bytes KindTable::openapi_v2() const {
   const auto hidden = hidden_versions();
   if (custom_.empty() && hidden.empty()) return model::openapi_v2();
-  const std::lock_guard lock(documents_mutex_);
+  const MutexLock lock(documents_mutex_);
   auto& made = documents_["v2"];
   if (made != nullptr) return made;
   auto document = json::parse(*model::openapi_v2());

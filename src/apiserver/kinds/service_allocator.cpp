@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include "base/mutex.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -65,6 +67,7 @@ Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port
     return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
   size_ = range->size;
   base_ = range->base;
+  const MutexLock lock(mutex_);
   cursor_ = 10;  // The first few are left to well-known services.
   if (cursor_ >= size_ - 1) cursor_ = 2;
   first_port_ = first_port;
@@ -77,7 +80,7 @@ std::string ServiceAllocator::render(std::uint32_t address) const {
 }
 
 void ServiceAllocator::adopt(const json::Value& service) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}));
   if (claims_ == nullptr) {
     if (address) addresses_.insert(*address);
@@ -169,7 +172,7 @@ std::optional<int> ServiceAllocator::take_free_port() {
 }
 
 model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ServiceAllocation taken;
   const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
   auto given = give_address(service, old_service, taken);
@@ -279,7 +282,7 @@ void ServiceAllocator::give_back(const ServiceAllocation& allocation) {
 }
 
 void ServiceAllocator::release(const ServiceAllocation& allocation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   give_back(allocation);
 }
 
@@ -297,7 +300,7 @@ void ServiceAllocator::repair(const std::vector<json::Value>& services) {
 }
 
 void ServiceAllocator::release_unused(const json::Value& before, const json::Value* now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto old_ip = json::get_string(before, {"spec", "clusterIP"});
   if (const auto address = parse_ipv4(old_ip); address && (now == nullptr || json::get_string(*now, {"spec", "clusterIP"}) != old_ip))
     give_back(Claimed::kAddress, *address);

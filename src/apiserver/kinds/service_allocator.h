@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <set>
@@ -14,6 +13,7 @@
 #include "apiserver/kinds/service_claims.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/mutex.h"
 #include "model/api_status.h"
 
 namespace berth::apiserver {
@@ -57,30 +57,34 @@ class ServiceAllocator {
 
  private:
   [[nodiscard]] std::string render(std::uint32_t address) const;
-  // Each marks what it takes. Nothing: it is taken, or all are. Under the lock.
+  // Each marks what it takes. Nothing: it is taken, or all are.
   using Taken = model::ApiResult<std::optional<std::uint32_t>>;
   /// One that is nobody else's by its IPAddress object.
-  Taken take_address(std::optional<std::uint32_t> wanted, const json::Value& service);
+  Taken take_address(std::optional<std::uint32_t> wanted, const json::Value& service) BERTH_REQUIRES(mutex_);
   /// Can Services have it: of the configured range, or of a further one?
   [[nodiscard]] bool is_in_range(std::uint32_t address) const;
-  Taken take_port(std::optional<std::uint32_t> wanted, const ClaimOwner& owner);
-  std::optional<std::uint32_t> find_free_address(const json::Value& service);
-  [[nodiscard]] bool is_free(std::uint32_t address, const json::Value& service) const;
-  std::optional<int> take_free_port();
-  void give_back(Claimed what, std::uint32_t taken);
-  void give_back(const ServiceAllocation& allocation);
-  // The parts of allocate: each notes in `taken` what it took, also where it fails. Under the lock.
-  model::ApiResult<void> give_address(json::Value& service, const json::Value* old_service, ServiceAllocation& taken);
-  model::ApiResult<void> give_health_check_port(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken);
-  model::ApiResult<void> give_node_ports(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken);
+  Taken take_port(std::optional<std::uint32_t> wanted, const ClaimOwner& owner) BERTH_REQUIRES(mutex_);
+  std::optional<std::uint32_t> find_free_address(const json::Value& service) BERTH_REQUIRES(mutex_);
+  [[nodiscard]] bool is_free(std::uint32_t address, const json::Value& service) const BERTH_REQUIRES(mutex_);
+  std::optional<int> take_free_port() BERTH_REQUIRES(mutex_);
+  void give_back(Claimed what, std::uint32_t taken) BERTH_REQUIRES(mutex_);
+  void give_back(const ServiceAllocation& allocation) BERTH_REQUIRES(mutex_);
+  // The parts of allocate: each notes in `taken` what it took, also where it fails.
+  model::ApiResult<void> give_address(json::Value& service, const json::Value* old_service, ServiceAllocation& taken)
+      BERTH_REQUIRES(mutex_);
+  model::ApiResult<void> give_health_check_port(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken)
+      BERTH_REQUIRES(mutex_);
+  model::ApiResult<void> give_node_ports(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken)
+      BERTH_REQUIRES(mutex_);
   std::unique_ptr<ServiceClaims> claims_;
   AddressBook book_;
-  std::mutex mutex_;
-  std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
+  Mutex mutex_;
+  std::uint32_t base_ = 0, size_ = 0, cursor_ BERTH_GUARDED_BY(mutex_) = 0;
   int first_port_ = 30000, last_port_ = 32767;
-  std::mt19937 random_{20};  ///< Where the search for a free port begins: ports of deleted Services are not soon used again.
-  std::set<std::uint32_t> addresses_;
-  std::set<int> ports_;
+  std::mt19937 random_ BERTH_GUARDED_BY(mutex_){
+      20};  ///< Where the search for a free port begins: ports of deleted Services are not soon used again.
+  std::set<std::uint32_t> addresses_ BERTH_GUARDED_BY(mutex_);
+  std::set<int> ports_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::apiserver

@@ -3,15 +3,16 @@
 
 #include "apiserver/openapi/openapi_protobuf.h"
 #include "apiserver/pages/own_pages.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 namespace {
 
 /// The version of a document by its bytes, read once for as long as they are kept.
 std::string tag_of(const Bytes& bytes) {
-  static std::mutex mutex;
-  static std::map<const std::string*, std::pair<std::weak_ptr<const std::string>, std::string>> known;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<const std::string*, std::pair<std::weak_ptr<const std::string>, std::string>> known BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   if (const auto found = known.find(bytes.get()); found != known.end() && found->second.first.lock() == bytes) return found->second.second;
   std::erase_if(known, [](const auto& entry) { return entry.second.first.expired(); });
   return known.insert_or_assign(bytes.get(), std::pair(bytes, fmt::format("\"{:016X}\"", std::hash<std::string_view>()(*bytes))))
@@ -37,9 +38,9 @@ bool OwnPages::serve_openapi(const RequestPtr& request) {
     const auto plain = request->kinds->openapi_v2();
     const auto own = [plain] {
       // Made anew only where the kinds are others.
-      static std::mutex mutex;
-      static Bytes of, encoded;
-      const std::lock_guard lock(mutex);
+      static Mutex mutex;
+      static Bytes of BERTH_GUARDED_BY(mutex), encoded BERTH_GUARDED_BY(mutex);
+      const MutexLock lock(mutex);
       if (of != plain) {
         const auto document = json::parse(*plain);
         encoded = make_bytes(document ? encode_openapi_protobuf(*document) : std::string());

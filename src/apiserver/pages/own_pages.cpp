@@ -4,6 +4,7 @@
 
 #include "apiserver/request/offer.h"
 #include "base/base64.h"
+#include "base/mutex.h"
 #include "base/process_metrics.h"
 #include "base/version.h"
 #include "model/published/discovery.h"
@@ -151,7 +152,7 @@ void OwnPages::serve_health(const RequestPtr& request, const std::string& path) 
   }
   for (const std::string_view hook : kStartHooks) checks.emplace_back(hook, true);
   if (is_readiness) {
-    const std::lock_guard lock(ready_mutex_);
+    const MutexLock lock(ready_mutex_);
     for (const auto& [name, check] : ready_checks_) checks.emplace_back(name, check());
     checks.emplace_back("shutdown", !shutting_down_);
   }
@@ -290,7 +291,7 @@ void OwnPages::serve_index(const RequestPtr& request) {
 }
 
 void OwnPages::add_ready_check(std::string name, std::function<bool()> check) {
-  const std::lock_guard lock(ready_mutex_);
+  const MutexLock lock(ready_mutex_);
   ready_checks_.emplace_back(std::move(name), std::move(check));
 }
 

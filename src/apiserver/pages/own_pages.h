@@ -2,12 +2,12 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "apiserver/aggregation/aggregator.h"
 #include "apiserver/answers/respond.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -47,8 +47,8 @@ class OwnPages {
   flow::Controller* flow_control_;
   const std::string git_version_;
   metrics::Registry indicators_;  ///< What /metrics/slis shows.
-  std::mutex ready_mutex_;
-  std::vector<std::pair<std::string, std::function<bool()>>> ready_checks_;
+  Mutex ready_mutex_;
+  std::vector<std::pair<std::string, std::function<bool()>>> ready_checks_ BERTH_GUARDED_BY(ready_mutex_);
   std::atomic<bool> shutting_down_{false};
 };
 

@@ -2,6 +2,7 @@
 
 #include "apiserver/reads/watch_flush.h"
 #include "apiserver/reads/watch_stream.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -10,17 +11,17 @@ Streams::Streams(EventLoop& loop, Duration pause, metrics::Gauge& count)
 Streams::~Streams() = default;
 
 void Streams::add(std::shared_ptr<WatchStream> stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (streams_.insert(std::move(stream)).second) count_.add(1);
 }
 
 void Streams::remove(const std::shared_ptr<WatchStream>& stream) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (streams_.erase(stream) > 0) count_.add(-1);
 }
 
 std::set<std::shared_ptr<WatchStream>> Streams::open() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return streams_;
 }
 

@@ -1,12 +1,12 @@
 // The open watches of a server.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string_view>
 
 #include "base/event_loop.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -33,8 +33,8 @@ class Streams {
   [[nodiscard]] std::set<std::shared_ptr<WatchStream>> open() const;
   std::shared_ptr<WatchFlush> flush_;
   metrics::Gauge& count_;
-  mutable std::mutex mutex_;
-  std::set<std::shared_ptr<WatchStream>> streams_;
+  mutable Mutex mutex_;
+  std::set<std::shared_ptr<WatchStream>> streams_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::apiserver

@@ -1,13 +1,14 @@
 #include "apiserver/reads/watch_flush.h"
 
 #include "apiserver/reads/watch_stream.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
 void WatchFlush::add(std::shared_ptr<WatchStream> stream) {
   Duration wait{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_stopped_) return;
     wait = pause_ * static_cast<int>(std::clamp<std::size_t>(last_turn_streams_ / 5, 1, 3));
     waiting_.push_back(std::move(stream));
@@ -17,10 +18,11 @@ void WatchFlush::add(std::shared_ptr<WatchStream> stream) {
 }
 
 void WatchFlush::turn() {
-  const std::lock_guard turn(turn_mutex_);
+  loop_.assert_on_loop();
+  const MutexLock turn(turn_mutex_);
   std::vector<std::shared_ptr<WatchStream>> due;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     due.swap(waiting_);
     is_scheduled_ = false;
     last_turn_streams_ = due.size();
@@ -30,8 +32,8 @@ void WatchFlush::turn() {
 }
 
 void WatchFlush::stop() {
-  const std::lock_guard turn(turn_mutex_);
-  const std::lock_guard lock(mutex_);
+  const MutexLock turn(turn_mutex_);
+  const MutexLock lock(mutex_);
   is_stopped_ = true;
   waiting_.clear();
 }

@@ -2,11 +2,11 @@
 // large pieces instead of many small ones, the same pieces as its neighbours, and the thread that publishes events does not write at all.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -28,11 +28,11 @@ class WatchFlush : public Guarded<WatchFlush> {
   void turn();
   EventLoop& loop_;
   const Duration pause_;
-  std::mutex mutex_;       ///< Of the fields below.
-  std::mutex turn_mutex_;  ///< Held during a turn; taken before mutex_.
-  std::vector<std::shared_ptr<WatchStream>> waiting_;
-  std::size_t last_turn_streams_ = 0;
-  bool is_scheduled_ = false, is_stopped_ = false;
+  Mutex mutex_ BERTH_ACQUIRED_AFTER(turn_mutex_);
+  Mutex turn_mutex_;  ///< Held during a turn.
+  std::vector<std::shared_ptr<WatchStream>> waiting_ BERTH_GUARDED_BY(mutex_);
+  std::size_t last_turn_streams_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool is_scheduled_ BERTH_GUARDED_BY(mutex_) = false, is_stopped_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace berth::apiserver

@@ -1,9 +1,8 @@
 #include "apiserver/reads/watch_stream.h"
 
-#include <mutex>
-
 #include "apiserver/reads/packed_labels.h"
 #include "apiserver/reads/watch_flush.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 namespace {
@@ -47,7 +46,7 @@ void WatchStream::start(Selection selection, Revision after) {
     return close();
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writer_ = Writer::kIdle;
     // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
     limit_ = queue_.size() + unconverted_.size() + reads_.options.watch_queue_events;
@@ -65,7 +64,7 @@ void WatchStream::start(Selection selection, Revision after) {
 
 bool WatchStream::deliver(const WatchEvent& event) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kClosed || feed_ == Feed::kBehind) return false;
     EventFrames::Event pending{event.type, event.object, event.revision, false};
     if (event.type == WatchEventType::kBookmark) {
@@ -93,7 +92,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
 void WatchStream::convert_waiting() {
   std::deque<Unconverted> batch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (converting_ || unconverted_.empty() || feed_ == Feed::kClosed || failed_) return;
     converting_ = true;
     batch.swap(unconverted_);
@@ -124,7 +123,7 @@ bool WatchStream::select_converted(EventFrames::Event& event, const ObjectPtr& p
 
 void WatchStream::take_converted(std::deque<Unconverted> batch, model::ApiResult<std::vector<ObjectPtr>> shown) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     converting_ = false;
     if (!shown) {
       failed_ = std::move(shown.error());
@@ -151,7 +150,7 @@ void WatchStream::fall_behind() {
 
 void WatchStream::drop_if_behind(std::size_t most_bytes) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kClosed || feed_ == Feed::kBehind || writer_ == Writer::kHeld || queue_bytes_ <= most_bytes) return;
     fall_behind();
   }
@@ -161,7 +160,7 @@ void WatchStream::drop_if_behind(std::size_t most_bytes) {
 bool WatchStream::skip_history() {
   bool is_held = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kClosed) return false;
     fall_behind();
     is_held = writer_ == Writer::kHeld;  // Whoever starts it writes what there is to say.
@@ -175,7 +174,7 @@ void WatchStream::flush() {
   if (flush.pause() <= Duration::zero()) return pump();
   bool waits = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (waits_for_turn_ || feed_ == Feed::kClosed) return;
     const TimePoint now = flush.now();
     waits = waits_for_turn_ = now - last_flush_ < flush.pause() && now >= last_flush_;
@@ -186,7 +185,7 @@ void WatchStream::flush() {
 
 void WatchStream::flush_turn() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waits_for_turn_ = false;
     last_flush_ = reads_.streams.flush().now();
   }
@@ -218,7 +217,7 @@ bool WatchStream::write(const std::deque<EventFrames::Event>& batch, std::size_t
 }
 
 void WatchStream::pump() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (writer_ != Writer::kIdle || feed_ == Feed::kClosed) return;
   writer_ = Writer::kWriting;
   auto& writer = *request_->writer;
@@ -235,7 +234,7 @@ void WatchStream::pump() {
     lock.unlock();
     return writer.on_drain(guarded([](WatchStream& self) {
       {
-        const std::lock_guard inner(self.mutex_);
+        const MutexLock inner(self.mutex_);
         self.writer_ = Writer::kIdle;
       }
       self.pump();
@@ -264,7 +263,7 @@ void WatchStream::pump() {
 void WatchStream::finish() {
   std::shared_ptr<Watch> watch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kClosed || feed_ == Feed::kFinishing) return;
     if (options_.bookmarks) watch = watch_;
   }
@@ -272,7 +271,7 @@ void WatchStream::finish() {
   if (watch != nullptr) watch->request_bookmark();
   bool stuck = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kOpen) feed_ = Feed::kFinishing;
     stuck = writer_ == Writer::kBlocked;
   }
@@ -285,7 +284,7 @@ void WatchStream::finish() {
 void WatchStream::close() {
   std::shared_ptr<Watch> watch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (feed_ == Feed::kClosed) return;
     feed_ = Feed::kClosed;
     queue_.clear();
@@ -301,12 +300,12 @@ void WatchStream::close() {
 }
 
 void WatchStream::schedule_bookmark() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (feed_ == Feed::kClosed) return;
   auto remind = guarded([](WatchStream& self) {
     std::shared_ptr<Watch> watch;
     {
-      const std::lock_guard inner(self.mutex_);
+      const MutexLock inner(self.mutex_);
       if (self.feed_ == Feed::kClosed) return;
       // A client that still has events to come needs no bookmark.
       if (self.queue_.empty()) watch = self.watch_;

@@ -2,11 +2,11 @@
 #pragma once
 #include <deque>
 #include <memory>
-#include <mutex>
 
 #include "apiserver/reads/reads.h"
 #include "apiserver/representation/representation.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -70,10 +70,10 @@ class WatchStream final : public WatchSink, public Guarded<WatchStream> {
   /// Makes of an event, whose objects are converted, the one that who selects by fields sees; false: none.
   bool select_converted(EventFrames::Event& event, const ObjectPtr& previous) const;
   void schedule_bookmark();
-  /// Drops what is queued: its client is told to begin anew. With the mutex.
-  void fall_behind();
-  /// Takes what is to be written next out of the queue. With the mutex; false when there is nothing.
-  bool take(std::deque<EventFrames::Event>& batch, std::size_t& size);
+  /// Drops what is queued: its client is told to begin anew.
+  void fall_behind() BERTH_REQUIRES(mutex_);
+  /// Takes what is to be written next out of the queue; false when there is nothing.
+  bool take(std::deque<EventFrames::Event>& batch, std::size_t& size) BERTH_REQUIRES(mutex_);
   /// False: the client is gone. By the writer alone.
   bool write(const std::deque<EventFrames::Event>& batch, std::size_t size);
   void write_error(const model::ApiStatus& status);
@@ -86,21 +86,22 @@ class WatchStream final : public WatchSink, public Guarded<WatchStream> {
   const bool converts_;
   std::function<bool(const StoredObject&)> selects_converted_;  ///< As Selection has it.
 
-  std::mutex mutex_;
-  std::deque<Unconverted> unconverted_;
-  bool converting_ = false;
-  std::optional<model::ApiStatus> failed_;  ///< The conversion: told once everything before it is.
-  std::deque<EventFrames::Event> queue_;
-  std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
-  Feed feed_ = Feed::kOpen;
-  Writer writer_ = Writer::kHeld;
-  bool in_initial_state_ = false;
-  std::size_t limit_ = std::numeric_limits<std::size_t>::max();  ///< Of the queue; the backlog at the start does not count.
-  std::size_t byte_limit_ = std::numeric_limits<std::size_t>::max();
-  bool waits_for_turn_ = false;
-  TimePoint last_flush_{};
-  std::shared_ptr<Watch> watch_;
-  TimerId bookmark_timer_{}, timeout_timer_{};
+  Mutex mutex_;
+  std::deque<Unconverted> unconverted_ BERTH_GUARDED_BY(mutex_);
+  bool converting_ BERTH_GUARDED_BY(mutex_) = false;
+  std::optional<model::ApiStatus> failed_ BERTH_GUARDED_BY(mutex_);  ///< The conversion: told once everything before it is.
+  std::deque<EventFrames::Event> queue_ BERTH_GUARDED_BY(mutex_);
+  std::size_t queue_bytes_ BERTH_GUARDED_BY(mutex_) = 0;  ///< Of the objects it keeps alive.
+  Feed feed_ BERTH_GUARDED_BY(mutex_) = Feed::kOpen;
+  Writer writer_ BERTH_GUARDED_BY(mutex_) = Writer::kHeld;
+  bool in_initial_state_ BERTH_GUARDED_BY(mutex_) = false;
+  std::size_t limit_ BERTH_GUARDED_BY(mutex_) =
+      std::numeric_limits<std::size_t>::max();  ///< Of the queue; the backlog at the start does not count.
+  std::size_t byte_limit_ BERTH_GUARDED_BY(mutex_) = std::numeric_limits<std::size_t>::max();
+  bool waits_for_turn_ BERTH_GUARDED_BY(mutex_) = false;
+  TimePoint last_flush_ BERTH_GUARDED_BY(mutex_){};
+  std::shared_ptr<Watch> watch_ BERTH_GUARDED_BY(mutex_);
+  TimerId bookmark_timer_ BERTH_GUARDED_BY(mutex_){}, timeout_timer_ BERTH_GUARDED_BY(mutex_){};
 };
 
 }  // namespace berth::apiserver

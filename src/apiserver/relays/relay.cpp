@@ -3,6 +3,7 @@
 #include "apiserver/relays/html_links.h"
 #include "base/base64.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "net/address.h"
 #include "net/onward.h"
 #include "net/reactor.h"
@@ -65,7 +66,7 @@ class StreamRelay : public Guarded<StreamRelay> {
       if (!self->is_socket_) self->let_go();  // The answer is over when it becomes a WebSocket; that tells of its own end.
     });
     auto stream = client_->stream(std::move(onward), std::move(callbacks));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stream_ = std::move(stream);
     if (is_over_) relays_.clients.release_later(std::move(stream_));
     if (stream_ && is_held_) stream_->pause();
@@ -190,7 +191,7 @@ class StreamRelay : public Guarded<StreamRelay> {
   }
 
   void hold(bool is_held) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_held_ = is_held;
     if (stream_ == nullptr) return;
     if (is_held)
@@ -212,7 +213,7 @@ class StreamRelay : public Guarded<StreamRelay> {
   }
 
   void let_go() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_over_ = true;
     // Not here: this may be called from within one of the stream's own callbacks.
     if (stream_) relays_.clients.release_later(std::move(stream_));
@@ -233,9 +234,9 @@ class StreamRelay : public Guarded<StreamRelay> {
   std::atomic<bool> is_socket_{false};
   std::atomic<bool> is_started_{false};  ///< Somebody answers: the far end's header, its failure, or that it took too long.
 
-  std::mutex mutex_;  ///< Guards what follows.
-  std::unique_ptr<net::StreamHandle> stream_;
-  bool is_held_ = false, is_over_ = false;
+  Mutex mutex_;  ///< Guards what follows.
+  std::unique_ptr<net::StreamHandle> stream_ BERTH_GUARDED_BY(mutex_);
+  bool is_held_ BERTH_GUARDED_BY(mutex_) = false, is_over_ BERTH_GUARDED_BY(mutex_) = false;
 };
 
 void relay_upgrade(Responder& respond, const RequestPtr& request, const FarEnd& far, const std::shared_ptr<net::HttpClient>& client,
@@ -272,12 +273,12 @@ model::ApiStatus unavailable(std::string message) {
 struct RelayClients::Own {
   std::string service_cidr;
   std::atomic<std::uint16_t> port{0};
-  std::mutex mutex;
-  std::optional<net::IpAddress> advertised;
+  Mutex mutex;
+  std::optional<net::IpAddress> advertised BERTH_GUARDED_BY(mutex);
 
   bool is_this_server(const net::SocketAddress& where) {
     if (port == 0 || where.port != port) return false;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return where.address == advertised || net::leads_to_this_machine(where.address);
   }
 
@@ -315,7 +316,7 @@ RelayClients::RelayClients(net::ClientConfig node_client, std::string service_ci
 void RelayClients::stop() {
   std::shared_ptr<net::Reactor> reactor;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     clients_.clear();
     reactor = reactor_;  // Kept: nothing goes on by it any more.
   }
@@ -323,32 +324,32 @@ void RelayClients::stop() {
 }
 
 void RelayClients::serves_on(const std::string& advertise_address, std::uint16_t port) {
-  const std::lock_guard lock(own_->mutex);
+  const MutexLock lock(own_->mutex);
   own_->advertised = net::IpAddress::parse(advertise_address);
   own_->port = port;
 }
 
 void RelayClients::trust_node(const std::string& node, std::string ca_pem) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   authorities_[node] = std::move(ca_pem);
   std::erase_if(clients_, [&](const auto& entry) { return entry.first.ends_with("|" + node); });
 }
 
 void RelayClients::set_node_client(net::ClientConfig node_client) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   node_client_ = std::move(node_client);
   std::erase_if(clients_, [](const auto& entry) { return !entry.first.ends_with("|"); });
 }
 
 void RelayClients::set_front_proxy(std::string certificate_pem, std::string private_key_pem) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   proxy_certificate_pem_ = std::move(certificate_pem);
   proxy_key_pem_ = std::move(private_key_pem);
   std::erase_if(clients_, [](const auto& entry) { return entry.first.starts_with(kUpstreamKey); });
 }
 
 Result<std::shared_ptr<net::HttpClient>> RelayClients::client_for(const FarEnd& far) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto key = fmt::format("{}|{}|{}", far.url, far.on_host ? "host" : "", far.node);
   if (far.upstream)
     key = fmt::format("{}{}|{}|{}|{}|", kUpstreamKey, far.url, far.upstream->server_name, far.upstream->insecure,
@@ -394,7 +395,7 @@ Result<std::shared_ptr<net::HttpClient>> RelayClients::make_client(const FarEnd&
 void RelayClients::release_later(std::shared_ptr<void> what) {
   std::shared_ptr<net::Reactor> reactor;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reactor = reactor_;
   }
   if (reactor) reactor->post([what = std::move(what)] {});

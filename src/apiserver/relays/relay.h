@@ -2,10 +2,10 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "apiserver/answers/respond.h"
+#include "base/mutex.h"
 #include "net/client.h"
 
 namespace berth::net {
@@ -56,15 +56,15 @@ class RelayClients {
 
  private:
   struct Own;
-  Result<std::shared_ptr<net::HttpClient>> make_client(const FarEnd& far);
+  Result<std::shared_ptr<net::HttpClient>> make_client(const FarEnd& far) BERTH_REQUIRES(mutex_);
 
   const std::shared_ptr<Own> own_;
-  std::mutex mutex_;
-  net::ClientConfig node_client_;
-  std::string proxy_certificate_pem_, proxy_key_pem_;
-  std::shared_ptr<net::Reactor> reactor_;           ///< Started with the first client.
-  std::map<std::string, std::string> authorities_;  ///< Of single nodes.
-  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
+  Mutex mutex_;
+  net::ClientConfig node_client_ BERTH_GUARDED_BY(mutex_);
+  std::string proxy_certificate_pem_ BERTH_GUARDED_BY(mutex_), proxy_key_pem_ BERTH_GUARDED_BY(mutex_);
+  std::shared_ptr<net::Reactor> reactor_ BERTH_GUARDED_BY(mutex_);           ///< Started with the first client.
+  std::map<std::string, std::string> authorities_ BERTH_GUARDED_BY(mutex_);  ///< Of single nodes.
+  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// 503: nobody is there whom the request could go to.

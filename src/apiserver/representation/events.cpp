@@ -1,9 +1,9 @@
 // Watch frames. Those of the stored version are made once for all watchers: two caches, of single events and of batches.
 #include <array>
-#include <mutex>
 
 #include "apiserver/representation/representation.h"
 #include "apiserver/representation/tables.h"
+#include "base/mutex.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::apiserver {
@@ -46,29 +46,29 @@ class SharedFrames {
     Bytes bytes;
     std::size_t made = 0;
     {
-      const std::lock_guard lock(entry.mutex);  // Whoever comes while it is made waits for it.
+      const MutexLock lock(entry.mutex);  // Whoever comes while it is made waits for it.
       bytes = frame(entry, kind, is_protobuf, type, object, made);
     }
     if (made > 0) remember(entry, object, made);
     return bytes;
   }
   void clear() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     drop_beyond(0);
   }
 
  private:
   static constexpr std::size_t kKept = 1024, kMostBytes = std::size_t{16} << 20;
   struct Entry {
-    std::mutex mutex;
-    WatchEventType type{};
-    ObjectPtr object;
-    Bytes bytes;
+    Mutex mutex;
+    WatchEventType type BERTH_GUARDED_BY(mutex){};
+    ObjectPtr object BERTH_GUARDED_BY(mutex);
+    Bytes bytes BERTH_GUARDED_BY(mutex);
   };
 
-  /// `made`: what it holds from now on, if it was made. Requires the entry's mutex.
+  /// `made`: what it holds from now on, if it was made.
   static Bytes frame(Entry& entry, const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object,
-                     std::size_t& made) {
+                     std::size_t& made) BERTH_REQUIRES(entry.mutex) {
     if (entry.object != object || entry.type != type) {
       std::string text;
       text.reserve(object->text_bytes() + 40);
@@ -85,17 +85,17 @@ class SharedFrames {
     return entry.bytes;
   }
   void remember(Entry& entry, const ObjectPtr& object, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     kept_.push_back({&entry, object.get(), bytes});
     bytes_ += bytes;
     drop_beyond(kMostBytes);
   }
-  /// The oldest first, unless another object's has taken the place. Requires the mutex.
-  void drop_beyond(std::size_t most) {
+  /// The oldest first, unless another object's has taken the place.
+  void drop_beyond(std::size_t most) BERTH_REQUIRES(mutex_) {
     for (; bytes_ > most; kept_.pop_front()) {
       auto& [entry, object, bytes] = kept_.front();
       bytes_ -= bytes;
-      const std::lock_guard lock(entry->mutex);
+      const MutexLock lock(entry->mutex);
       if (entry->object.get() != object) continue;
       entry->object = nullptr;
       entry->bytes = nullptr;
@@ -108,9 +108,9 @@ class SharedFrames {
     std::size_t bytes;
   };
   std::array<std::array<Entry, kKept>, 2> entries_;  ///< JSON, protobuf.
-  std::mutex mutex_;                                 ///< Of what follows; taken before an entry's.
-  std::deque<Kept> kept_;
-  std::size_t bytes_ = 0;
+  Mutex mutex_;                                      ///< Of what follows; taken before an entry's.
+  std::deque<Kept> kept_ BERTH_GUARDED_BY(mutex_);
+  std::size_t bytes_ BERTH_GUARDED_BY(mutex_) = 0;
 };
 
 SharedFrames& shared_frames() {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 #include <unordered_set>
 
 #include "apiserver/request/element_limit.h"
 #include "apiserver/request/typing.h"
+#include "base/mutex.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "model/go_words.h"
@@ -275,9 +275,9 @@ void deduplicate_owners(Request& request, json::Value& document) {
 }
 
 const model::KindInfo& unserved_kind(std::string_view group, std::string_view version, std::string_view kind, std::string_view type) {
-  static std::mutex mutex;
-  static std::map<std::array<std::string_view, 4>, model::KindInfo> made;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<std::array<std::string_view, 4>, model::KindInfo> made BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   const auto [at, is_new] = made.try_emplace({group, version, kind, type});
   if (!is_new) return at->second;
   model::KindInfo& out = at->second;

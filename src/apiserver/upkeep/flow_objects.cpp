@@ -5,6 +5,7 @@
 #include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "model/conditions.h"
 #include "model/flow_control.h"
 
@@ -102,34 +103,33 @@ struct FlowObjects::State : Guarded<State> {
   flow::Controller* flow_control;
   const bool follows;
   NameSource uids;  ///< Of its own: other objects' names and uids are what they were before there were these.
-  std::mutex mutex;
-  bool is_stopped = false, is_scheduled = false;
-  TimerId look_again = TimerId::kNone, rebalance = TimerId::kNone;
-  std::mutex running;  ///< Held while objects are looked at.
+  Mutex mutex BERTH_ACQUIRED_AFTER(running);
+  bool is_stopped BERTH_GUARDED_BY(mutex) = false, is_scheduled BERTH_GUARDED_BY(mutex) = false;
+  TimerId look_again BERTH_GUARDED_BY(mutex) = TimerId::kNone, rebalance BERTH_GUARDED_BY(mutex) = TimerId::kNone;
+  Mutex running;  ///< Held while objects are looked at.
   std::vector<std::unique_ptr<Watch>> watches;
 
   void changed() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (is_stopped || std::exchange(is_scheduled, true)) return;
     ground.loop.post(guarded(&State::look));
   }
 
-  /// Requires the mutex.
-  void schedule(TimerId& timer, Duration pause, void (State::*task)()) {
+  void schedule(TimerId& timer, Duration pause, void (State::*task)()) BERTH_REQUIRES(mutex) {
     timer = ground.loop.schedule_after(pause, guarded([&timer, pause, task](State& self) {
                                          (self.*task)();
-                                         const std::lock_guard lock(self.mutex);
+                                         const MutexLock lock(self.mutex);
                                          if (!self.is_stopped) self.schedule(timer, pause, task);
                                        }));
   }
 
   void share_out() {
-    const std::lock_guard lock(running);
+    const MutexLock lock(running);
     if (!stopped() && flow_control != nullptr) flow_control->rebalance();
   }
 
   bool stopped() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return is_stopped;
   }
 
@@ -201,9 +201,9 @@ struct FlowObjects::State : Guarded<State> {
   }
 
   void look() {
-    const std::lock_guard lock(running);
+    const MutexLock lock(running);
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (is_stopped) return;
       is_scheduled = false;
     }
@@ -241,7 +241,7 @@ Result<void> FlowObjects::start() {
   for (const auto* kind : {&level_kind(), &schema_kind()})
     state_->watches.push_back(follow(*state_->ground.cache, make_prefix(kind->storage_group, kind->plural),
                                      state_->guarded([](State& state, const WatchEvent&) { state.changed(); })));
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->schedule(state_->look_again, kLookAgain, &State::look);
   state_->schedule(state_->rebalance, kRebalance, &State::share_out);
   return {};
@@ -249,8 +249,8 @@ Result<void> FlowObjects::start() {
 
 void FlowObjects::stop() {
   {
-    const std::lock_guard running(state_->running);
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock running(state_->running);
+    const MutexLock lock(state_->mutex);
     state_->is_stopped = true;
     state_->ground.loop.cancel(state_->look_again);
     state_->ground.loop.cancel(state_->rebalance);

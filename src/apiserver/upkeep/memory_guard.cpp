@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 /// jemalloc's, where the binary has it.
 extern "C" int mallctl(const char* name, void* old_value, std::size_t* old_size, void* new_value, std::size_t new_size)
@@ -48,32 +49,31 @@ struct MemoryGuard::State {
   EventLoop& loop;
   std::size_t limit;
   Callbacks callbacks;
-  std::mutex mutex;
-  TimerId timer = TimerId::kNone;
-  bool stopped = false;
-  Memory memory = Memory::kAmple;
-  TimePoint given_up_at{}, purged_at{};
+  Mutex mutex;
+  TimerId timer BERTH_GUARDED_BY(mutex) = TimerId::kNone;
+  bool stopped BERTH_GUARDED_BY(mutex) = false;
+  Memory memory BERTH_GUARDED_BY(mutex) = Memory::kAmple;
+  TimePoint given_up_at BERTH_GUARDED_BY(mutex){}, purged_at BERTH_GUARDED_BY(mutex){};
 
   State(EventLoop& on, std::size_t limit_bytes, Callbacks calls) : loop(on), limit(limit_bytes), callbacks(std::move(calls)) {
     if (!callbacks.resident) callbacks.resident = resident_bytes;
   }
 
-  /// Requires the mutex.
-  static void schedule(const std::shared_ptr<State>& self) {
+  static void schedule(const std::shared_ptr<State>& self) BERTH_REQUIRES(self->mutex) {
     self->timer = self->loop.schedule_after(kPause, [self] {
-      const std::lock_guard lock(self->mutex);
+      const MutexLock lock(self->mutex);
       if (self->stopped) return;
       self->look();
       schedule(self);
     });
   }
-  [[nodiscard]] Memory judge(std::size_t bytes) const {
+  [[nodiscard]] Memory judge(std::size_t bytes) const BERTH_REQUIRES(mutex) {
     const auto share = [&](std::size_t percent) { return limit / 100 * percent; };
     if (bytes > share(90) || (memory == Memory::kShort && bytes >= share(80))) return Memory::kShort;
     return bytes > share(75) || (memory != Memory::kAmple && bytes >= share(70)) ? Memory::kTight : Memory::kAmple;
   }
   /// What was freed counts as in use until the system has it again. While memory is merely tight that is seen to once a second.
-  [[nodiscard]] std::size_t in_use() {
+  [[nodiscard]] std::size_t in_use() BERTH_REQUIRES(mutex) {
     const std::size_t bytes = callbacks.resident();
     const Memory seen = judge(bytes);
     if (seen == Memory::kAmple || (seen == memory && seen == Memory::kTight && loop.now() - purged_at < std::chrono::seconds(1)))
@@ -82,7 +82,7 @@ struct MemoryGuard::State {
     give_back_freed_memory();
     return callbacks.resident();
   }
-  void look() {
+  void look() BERTH_REQUIRES(mutex) {
     const std::size_t bytes = in_use();
     const Memory before = std::exchange(memory, judge(bytes));
     if (memory > before) tell(bytes);
@@ -91,7 +91,7 @@ struct MemoryGuard::State {
     given_up_at = loop.now();
     if (callbacks.give_up) callbacks.give_up();
   }
-  void tell(std::size_t bytes) const {
+  void tell(std::size_t bytes) const BERTH_REQUIRES(mutex) {
     log::warning("memory", "{} MiB are in use of {} MiB: {}", bytes >> 20, limit >> 20,
                  memory == Memory::kTight ? "controllers make no objects, and caches are given up, until there is room"
                                           : "requests are refused and slow watches ended until there is room");
@@ -100,12 +100,12 @@ struct MemoryGuard::State {
 
 MemoryGuard::MemoryGuard(EventLoop& loop, std::size_t limit_bytes, Callbacks callbacks)
     : state_(std::make_shared<State>(loop, limit_bytes, std::move(callbacks))) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   State::schedule(state_);
 }
 
 MemoryGuard::~MemoryGuard() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->stopped = true;
   state_->loop.cancel(state_->timer);
 }

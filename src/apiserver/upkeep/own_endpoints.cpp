@@ -2,6 +2,7 @@
 
 #include "apiserver/ground/proposals.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -15,14 +16,13 @@ struct OwnEndpoints::State : Guarded<State> {
   explicit State(Ground& of) : ground(of) {}
 
   Ground& ground;
-  std::mutex mutex;
-  bool is_stopped = false;
-  TimerId timer = TimerId::kNone;
+  Mutex mutex;
+  bool is_stopped BERTH_GUARDED_BY(mutex) = false;
+  TimerId timer BERTH_GUARDED_BY(mutex) = TimerId::kNone;
 
-  /// Requires the mutex.
-  void schedule() {
+  void schedule() BERTH_REQUIRES(mutex) {
     timer = ground.loop.schedule_after(kEndpointsPause, guarded([](State& self) {
-                                         const std::lock_guard lock(self.mutex);
+                                         const MutexLock lock(self.mutex);
                                          if (self.is_stopped) return;
                                          self.look();
                                          self.schedule();
@@ -54,13 +54,13 @@ struct OwnEndpoints::State : Guarded<State> {
 };
 
 OwnEndpoints::OwnEndpoints(Ground& ground) : state_(std::make_shared<State>(ground)) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->look();
   state_->schedule();
 }
 
 void OwnEndpoints::stop() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->is_stopped = true;
   state_->ground.loop.cancel(state_->timer);
 }

@@ -4,6 +4,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 

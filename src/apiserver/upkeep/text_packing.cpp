@@ -1,5 +1,7 @@
 #include "apiserver/upkeep/text_packing.h"
 
+#include "base/mutex.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -24,17 +26,16 @@ struct TextPacking::State : std::enable_shared_from_this<State> {
   Ground& ground;
   AgedRevisions aged;
   metrics::Counter &texts, &bytes;
-  std::mutex mutex;
-  bool is_stopped = false;
-  TimerId timer = TimerId::kNone;
+  Mutex mutex;
+  bool is_stopped BERTH_GUARDED_BY(mutex) = false;
+  TimerId timer BERTH_GUARDED_BY(mutex) = TimerId::kNone;
   Revision before = 0;  ///< What is packed in this round.
 
-  /// Requires the mutex.
-  void schedule(Duration pause) {
+  void schedule(Duration pause) BERTH_REQUIRES(mutex) {
     timer = ground.loop.schedule_after(pause, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self == nullptr) return;
-      const std::lock_guard lock(self->mutex);
+      const MutexLock lock(self->mutex);
       if (self->is_stopped) return;
       self->ground.defer([weak] {
         if (const auto still = weak.lock()) still->step();
@@ -47,7 +48,7 @@ struct TextPacking::State : std::enable_shared_from_this<State> {
     const ObjectCache::Packing done = ground.cache->pack_texts(before);
     texts.add(done.texts);
     bytes.add(done.bytes);
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (is_stopped) return;
     if (done.is_round) before = aged.look(ground.loop.now(), ground.cache->revision());
     schedule(done.is_round ? kBetweenRounds : kBetweenSteps);
@@ -55,12 +56,12 @@ struct TextPacking::State : std::enable_shared_from_this<State> {
 };
 
 TextPacking::TextPacking(Ground& ground, Duration age) : state_(std::make_shared<State>(ground, age)) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->schedule(kBetweenRounds);
 }
 
 TextPacking::~TextPacking() {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   state_->is_stopped = true;
   state_->ground.loop.cancel(state_->timer);
 }

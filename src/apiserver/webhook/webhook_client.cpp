@@ -2,6 +2,7 @@
 
 #include "apiserver/cache/object_codec.h"
 #include "base/base64.h"
+#include "base/mutex.h"
 #include "net/reactor.h"
 
 namespace berth::apiserver {
@@ -82,7 +83,7 @@ Result<WebhookClient::Endpoint> WebhookClient::locate(const WebhookTarget& webho
 Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const WebhookTarget& webhook, const Endpoint& endpoint) {
   const auto key =
       fmt::format("{}|{}|{}|{}", endpoint.base_url, endpoint.server_name, webhook.timeout_ms, std::hash<std::string>()(webhook.ca_pem));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = clients_.find(key); found != clients_.end()) return found->second;
   if (base_.reactor == nullptr) base_.reactor = net::Reactor::start("webhooks");
   if (base_.reactor == nullptr) return fail(ErrorCode::kUnavailable, "no I/O thread can be started");
@@ -102,7 +103,7 @@ Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const Webhook
 WebhookClient::~WebhookClient() {
   std::shared_ptr<net::Reactor> reactor;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     clients_.clear();
     reactor = base_.reactor;
   }

@@ -3,11 +3,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "apiserver/cache/object_cache.h"
 #include "base/json.h"
+#include "base/mutex.h"
 #include "net/client.h"
 
 namespace berth::apiserver {
@@ -51,8 +51,8 @@ class WebhookClient {
 
   ObjectCache& cache_;
   net::ClientConfig base_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::apiserver

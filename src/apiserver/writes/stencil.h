@@ -8,7 +8,6 @@
 #pragma once
 #include <array>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "apiserver/cache/object_codec.h"
 #include "apiserver/request/context.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 
 namespace berth::apiserver {
 
@@ -117,7 +117,7 @@ class Patterns {
     const auto hash = std::hash<std::string>()(rest);
     Ptr found;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto& seen = seen_[hash % seen_.size()];
       is_second = seen == hash;
       seen = hash;
@@ -126,7 +126,7 @@ class Patterns {
     return found != nullptr && found->circumstances.hold() ? found : nullptr;
   }
   void put(std::string rest, Ptr pattern) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto bytes = rest.size() + pattern->bytes();
     if (bytes_ + bytes > kMostBytes) {
       patterns_.clear();
@@ -139,10 +139,10 @@ class Patterns {
  private:
   static constexpr std::size_t kMostBytes = 8 << 20;  ///< Of all patterns; then they are left anew.
   metrics::Counter& followed_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, Ptr> patterns_;
-  std::size_t bytes_ = 0;
-  std::array<std::size_t, 4096> seen_{};  ///< Hashes of what came lately, by their last bits.
+  Mutex mutex_;
+  std::unordered_map<std::string, Ptr> patterns_ BERTH_GUARDED_BY(mutex_);
+  std::size_t bytes_ BERTH_GUARDED_BY(mutex_) = 0;
+  std::array<std::size_t, 4096> seen_ BERTH_GUARDED_BY(mutex_){};  ///< Hashes of what came lately, by their last bits.
 };
 class CreationPatterns : public Patterns<CreationPattern> {
   using Patterns::Patterns;

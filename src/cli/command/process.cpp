@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/command/configuration.h"
 
 namespace berth::cli {
@@ -121,8 +122,8 @@ void raise_file_limit() {
 
 ThreadLoop& lasting_loop(std::string name) {
   static auto& loops = *new std::vector<std::unique_ptr<ThreadLoop>>();
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   return *loops.emplace_back(std::make_unique<ThreadLoop>(std::move(name)));
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/command/parse.h"
 
 namespace berth::cli {
@@ -132,7 +133,7 @@ IdentityThread::IdentityThread(IdentityKeeper keeper, std::shared_ptr<client::Re
 
 IdentityThread::~IdentityThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -140,8 +141,8 @@ IdentityThread::~IdentityThread() {
 }
 
 bool IdentityThread::wait_for(std::chrono::milliseconds pause) {
-  std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, pause, [this] { return stopping_; });
+  MutexLock lock(mutex_);
+  return !wake_.wait_for(mutex_, pause, [this]() BERTH_REQUIRES(mutex_) { return stopping_; });
 }
 
 void IdentityThread::run() {

@@ -1,14 +1,13 @@
 // A node's certificates: ordered from the cluster by CertificateSigningRequests, as kubelets do (TLS bootstrap, certificate rotation).
 #pragma once
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "client/client.h"
 #include "client/kubeconfig.h"
 #include "client/replaceable_transport.h"
@@ -78,9 +77,9 @@ class IdentityThread {
   void run();
   std::shared_ptr<client::ReplaceableTransport> transport_;
   client::Client client_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   IdentityKeeper keeper_;
   std::thread thread_;
 };

@@ -9,10 +9,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/command/process.h"
 #include "client/client.h"
 #include "node/agent/object_data.h"
@@ -103,9 +103,9 @@ Result<std::map<std::string, std::string>> pick_items(const std::map<std::string
 
 struct ProgramRun {
   ProgramOrder order;
-  std::mutex mutex;
-  pid_t child = -1;
-  bool is_stopping = false, is_over = false;
+  Mutex mutex;
+  pid_t child BERTH_GUARDED_BY(mutex) = -1;
+  bool is_stopping BERTH_GUARDED_BY(mutex) = false, is_over BERTH_GUARDED_BY(mutex) = false;
   std::thread thread;
 };
 
@@ -121,9 +121,9 @@ class PodPrograms final : public node::simulated::ProgramRunner {
   }
 
   void start(const ProgramOrder& order, json::Value pod, std::function<void(std::string)> wrote, std::function<void(int)> ended) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(runs_, [](auto& entry) {
-      const std::lock_guard inner(entry.second->mutex);
+      const MutexLock inner(entry.second->mutex);
       if (!entry.second->is_over) return false;
       entry.second->thread.join();  // Saying so was the last thing it did.
       return true;
@@ -134,19 +134,19 @@ class PodPrograms final : public node::simulated::ProgramRunner {
     run->thread = std::thread([this, run, pod = std::move(pod), wrote = std::move(wrote), ended = std::move(ended)] {
       const int code = execute(*run, pod, wrote);
       ended(code);
-      const std::lock_guard inner(run->mutex);
+      const MutexLock inner(run->mutex);
       run->is_over = true;
     });
   }
   void stop(const ProgramOrder& order) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = runs_.find(key(order)); found != runs_.end()) end(*found->second);
   }
 
  private:
   static std::string key(const ProgramOrder& order) { return order.uid + "/" + order.container_id; }
   static void end(ProgramRun& run) {
-    const std::lock_guard lock(run.mutex);
+    const MutexLock lock(run.mutex);
     run.is_stopping = true;
     if (run.child > 0) ::kill(run.child, SIGTERM);
   }
@@ -269,20 +269,25 @@ class PodPrograms final : public node::simulated::ProgramRunner {
     std::string path = "PATH=/usr/bin:/bin", home = "HOME=" + directory;
     char* environment[] = {path.data(), home.data(), nullptr};
     const pid_t parent = ::getpid();
+    pid_t child = -1;
     {
-      const std::lock_guard lock(run.mutex);
-      if (!run.is_stopping) run.child = ::fork();
-      if (run.child == 0) become(pipe_ends[1], parent, directory.c_str(), arguments.data(), environment);
+      const MutexLock lock(run.mutex);
+      if (!run.is_stopping) run.child = child = ::fork();
+      if (child == 0) become(pipe_ends[1], parent, directory.c_str(), arguments.data(), environment);
     }
     ::close(pipe_ends[1]);
-    if (run.child > 0) read_output(run, pipe_ends[0], wrote);
+    if (child > 0) read_output(run, pipe_ends[0], wrote);
     ::close(pipe_ends[0]);
-    if (run.child <= 0) return 143;
-    int status = 0;
-    while (::waitpid(run.child, &status, 0) < 0 && errno == EINTR) {
+    if (child <= 0) return 143;
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
-    const std::lock_guard lock(run.mutex);
+    // Collected where nobody can send it a signal meanwhile: from then on its number may be another process's.
+    const MutexLock lock(run.mutex);
     run.child = -1;
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
@@ -295,7 +300,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
       pollfd ready{from, POLLIN, 0};
       const int events = ::poll(&ready, 1, 1000);
       if (events == 0) {
-        const std::lock_guard lock(run.mutex);
+        const MutexLock lock(run.mutex);
         if (run.is_stopping && ++seconds_asked == kSecondsToStop) ::kill(run.child, SIGKILL);
         continue;
       }
@@ -324,8 +329,8 @@ class PodPrograms final : public node::simulated::ProgramRunner {
   }
 
   PodProgramsOptions options_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<ProgramRun>> runs_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<ProgramRun>> runs_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::cli {
 namespace {
@@ -64,7 +65,7 @@ ServingThread::ServingThread(ServingKeeper keeper, std::shared_ptr<client::Trans
 
 ServingThread::~ServingThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -72,8 +73,8 @@ ServingThread::~ServingThread() {
 }
 
 bool ServingThread::wait_for(std::chrono::milliseconds pause) {
-  std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, pause, [this] { return stopping_; });
+  MutexLock lock(mutex_);
+  return !wake_.wait_for(mutex_, pause, [this]() BERTH_REQUIRES(mutex_) { return stopping_; });
 }
 
 void ServingThread::run() {
@@ -90,7 +91,7 @@ void ServingThread::run() {
                 "the node shows one of its own making");
     const auto kept = keeper_.keep(client_, clock.now());
     pause = kept ? kLook : kAfterTrouble;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return;
     if (!kept)
       log::warning("node", "the serving certificate: {}", kept.error().message);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cli/nodes/node_identity.h"
 
 namespace berth::cli {
@@ -47,9 +48,9 @@ class ServingThread {
   /// False: it is to end. Waits for `pause` otherwise.
   bool wait_for(std::chrono::milliseconds pause);
   client::Client client_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   ServingKeeper keeper_;
   std::thread thread_;
 };

@@ -82,6 +82,7 @@ void ControllersRole::begin() {
 }
 
 void ControllersRole::lost() {
+  loop_.assert_on_loop();
   if (!stands_again_) {
     log::error("controllers", "leadership lost: stopping");
     kill(getpid(), SIGTERM);

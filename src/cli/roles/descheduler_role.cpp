@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/command/findings.h"
 #include "cli/command/parse.h"
 #include "cli/command/process.h"
@@ -126,7 +127,7 @@ DeschedulerRole::DeschedulerRole(std::shared_ptr<client::Transport> transport, d
 std::unique_ptr<client::Leadership> DeschedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
   const auto lead = [this](bool is_leading) {
     if (!is_leading) descheduler_.stop();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_leading_ = is_leading;
     wake_.notify_all();
     return is_stopping_;
@@ -148,9 +149,9 @@ std::unique_ptr<client::Leadership> DeschedulerRole::seek_leadership(const clien
 }
 
 void DeschedulerRole::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_stopping_) {
-    wake_.wait(lock, [this] { return is_leading_ || is_stopping_; });
+    wake_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return is_leading_ || is_stopping_; });
     if (is_stopping_) return;
     const auto next = std::chrono::steady_clock::now() + interval_;
     lock.unlock();
@@ -164,7 +165,7 @@ void DeschedulerRole::run() {
       for (const auto& run : result->runs)
         if (!run.error.empty()) log::error("descheduler", "{}: {}", descheduler::strategy_name(run.strategy), run.error);
     lock.lock();
-    wake_.wait_until(lock, next, [this] { return is_stopping_; });
+    wake_.wait_until(mutex_, next, [this]() BERTH_REQUIRES(mutex_) { return is_stopping_; });
   }
 }
 
@@ -179,7 +180,7 @@ client::ComponentServerOptions DeschedulerRole::port_options() {
 DeschedulerRole::~DeschedulerRole() {
   descheduler_.stop();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
     wake_.notify_all();
   }

@@ -1,12 +1,11 @@
 // The descheduler on a thread of its own, cycle after cycle.
 #pragma once
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "cli/roles/component_port.h"
 #include "client/leadership.h"
 #include "descheduler/descheduler.h"
@@ -33,9 +32,9 @@ class DeschedulerRole {
 
   std::shared_ptr<client::Transport> transport_;
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_leading_ = false, is_stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool is_leading_ BERTH_GUARDED_BY(mutex_) = false, is_stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
   descheduler::Descheduler descheduler_;
   Duration interval_;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "model/protobuf/protobuf.h"
 
 namespace berth::cli {
@@ -84,7 +85,7 @@ ServerPresence::~ServerPresence() { withdraw(); }
 
 void ServerPresence::withdraw() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true)) return;
   }
   wake_.notify_all();
@@ -95,8 +96,8 @@ void ServerPresence::withdraw() {
 }
 
 void ServerPresence::run() {
-  std::unique_lock lock(mutex_);
-  for (int renewals = 1; !wake_.wait_for(lock, kRenewal, [this] { return stopping_; }); ++renewals) {
+  MutexLock lock(mutex_);
+  for (int renewals = 1; !wake_.wait_for(mutex_, kRenewal, [this]() BERTH_REQUIRES(mutex_) { return stopping_; }); ++renewals) {
     lock.unlock();
     renew();
     if (renewals % kRenewalsBetweenRepairs == 0 && facts_.repair) facts_.repair();

@@ -4,13 +4,12 @@
 //   Endpoints, EndpointSlice default/kubernetes  the addresses there: where pods find the API
 //   Lease kube-system/apiserver-…                who serves, for people
 #pragma once
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "store/shared.h"
 
@@ -44,9 +43,9 @@ class ServerPresence {
   client::Client client_;
   const Clock& clock_;
   const PresenceFacts facts_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

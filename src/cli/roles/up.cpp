@@ -4,6 +4,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cli/command/configuration.h"
 #include "cli/command/findings.h"
 #include "cli/command/parse.h"
@@ -267,17 +268,17 @@ class UpCluster {
   class Relief {
    public:
     void set(std::function<void()> call) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       call_ = std::move(call);
     }
     void operator()() {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (call_) call_();
     }
 
    private:
-    std::mutex mutex_;
-    std::function<void()> call_;
+    Mutex mutex_;
+    std::function<void()> call_ BERTH_GUARDED_BY(mutex_);
   };
   std::shared_ptr<Relief> relief_ = std::make_shared<Relief>();
   std::unique_ptr<ServerRole> server_;

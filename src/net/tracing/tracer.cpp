@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <random>
 #include <thread>
 
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/grpc.h"
 
 namespace berth::net::tracing {
@@ -92,11 +92,11 @@ Scope::~Scope() { the_current = before_; }
 struct Tracer::Impl {
   TracerOptions options;
   std::unique_ptr<GrpcCalls> calls;
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::vector<Span> waiting;
-  std::uint64_t dropped = 0;
-  bool is_stopping = false;
+  Mutex mutex;
+  CondVar wake;
+  std::vector<Span> waiting BERTH_GUARDED_BY(mutex);
+  std::uint64_t dropped BERTH_GUARDED_BY(mutex) = 0;
+  bool is_stopping BERTH_GUARDED_BY(mutex) = false;
   std::atomic<bool> gives_up{false};
   std::chrono::steady_clock::time_point complained{};
   std::thread thread;
@@ -106,8 +106,9 @@ struct Tracer::Impl {
       std::vector<Span> batch;
       bool is_last = false;
       {
-        std::unique_lock lock(mutex);
-        wake.wait_for(lock, std::chrono::milliseconds(options.batch_ms), [&] { return is_stopping || waiting.size() >= kMostInBatch; });
+        MutexLock lock(mutex);
+        wake.wait_for(mutex, std::chrono::milliseconds(options.batch_ms),
+                      [&]() BERTH_REQUIRES(mutex) { return is_stopping || waiting.size() >= kMostInBatch; });
         const auto count = std::min(waiting.size(), kMostInBatch);
         batch.assign(std::make_move_iterator(waiting.begin()),
                      std::make_move_iterator(waiting.begin() + static_cast<std::ptrdiff_t>(count)));
@@ -124,7 +125,7 @@ struct Tracer::Impl {
     const auto answer = calls->call(kExport, encode_otlp(options.service, batch), timeout, &gives_up);
     std::uint64_t lost = 0;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       lost = std::exchange(dropped, 0);
       if (!answer) lost += batch.size();
     }
@@ -159,7 +160,7 @@ Tracer::~Tracer() {
       impl_->gives_up = !done.stop_requested();
   });
   {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     impl_->is_stopping = true;
   }
   impl_->wake.notify_all();
@@ -213,7 +214,7 @@ void Tracer::end(Span span) {
   span.end_ns = now_ns();
   bool is_full = false;
   {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     if (impl_->waiting.size() >= impl_->options.max_waiting) {
       ++impl_->dropped;
       return;

@@ -1,5 +1,7 @@
 #include "node/agent/endpoint_access.h"
 
+#include "base/mutex.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -41,13 +43,13 @@ EndpointAttributes endpoint_attributes(const std::string& method, const std::str
 }
 
 EndpointAccess::Memory EndpointAccess::remembered(const std::string& key) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = memory_.find(key);
   return found != memory_.end() && clock_.now() < found->second.until ? found->second : Memory{};
 }
 
 void EndpointAccess::remember(const std::string& key, Memory memory) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (memory_.size() >= kMaxMemory) memory_.clear();
   memory_[key] = std::move(memory);
 }

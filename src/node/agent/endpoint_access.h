@@ -2,11 +2,11 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client/client.h"
 #include "net/http.h"
 
@@ -51,8 +51,8 @@ class EndpointAccess {
   client::Client& client_;
   const Clock& clock_;
   const std::string node_name_;
-  std::mutex mutex_;
-  std::map<std::string, Memory> memory_;
+  Mutex mutex_;
+  std::map<std::string, Memory> memory_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::node::agent

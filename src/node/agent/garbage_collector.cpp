@@ -1,6 +1,7 @@
 #include "node/agent/garbage_collector.h"
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/machine.h"
 
 namespace berth::node::agent {
@@ -26,7 +27,7 @@ GarbageCollector::GarbageCollector(CollectorEnvironment environment, eviction::C
 
 GarbageCollector::~GarbageCollector() {
   {
-    std::lock_guard lock(stop_mutex_);
+    MutexLock lock(stop_mutex_);
     stopping_ = true;
   }
   stop_.notify_all();
@@ -39,16 +40,16 @@ void GarbageCollector::start() {
 
 void GarbageCollector::run() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     (void)observe_images(environment_.clock.now());  // What is there now is of unknown age.
   }
   TimePoint next_images = environment_.clock.now() + kImagePeriod;
   for (;;) {
     {
-      std::unique_lock lock(stop_mutex_);
-      if (stop_.wait_for(lock, kContainerPeriod, [this] { return stopping_; })) return;
+      MutexLock lock(stop_mutex_);
+      if (stop_.wait_for(stop_mutex_, kContainerPeriod, [this]() BERTH_REQUIRES(stop_mutex_) { return stopping_; })) return;
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (const auto done = collect_containers(false); !done) {
       log::warning("node", "container garbage collection: {}", done.error().message);
       environment_.node_event("Warning", "ContainerGCFailed", done.error().message);
@@ -117,12 +118,12 @@ Result<void> GarbageCollector::remove_image(const std::string& id) {
 }
 
 Result<std::size_t> GarbageCollector::remove_dead_containers() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return collect_containers(true);
 }
 
 Result<std::size_t> GarbageCollector::remove_unused_images() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const TimePoint now = environment_.clock.now();
   if (const auto seen = observe_images(now); !seen) return std::unexpected(seen.error());
   const eviction::ImageGcResult result = images_.delete_unused(now, [this](const std::string& id) { return remove_image(id); });

@@ -1,13 +1,12 @@
 // Takes dead containers, old sandboxes and unused images away: by itself (every minute, every five minutes) and when the eviction manager
 // asks (SPEC F6; kubelet StartGarbageCollection).
 #pragma once
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "node/cri/channel.h"
 #include "node/eviction/container_gc.h"
 #include "node/eviction/image_gc.h"
@@ -44,20 +43,20 @@ class GarbageCollector {
 
  private:
   void run();
-  void collect_images();
-  Result<void> observe_images(TimePoint now);
+  void collect_images() BERTH_REQUIRES(mutex_);
+  Result<void> observe_images(TimePoint now) BERTH_REQUIRES(mutex_);
   Result<std::size_t> collect_containers(bool of_terminated);
   [[nodiscard]] Result<void> remove_image(const std::string& id);
 
   CollectorEnvironment environment_;
   const eviction::ContainerGcPolicy container_policy_;
-  std::mutex mutex_;  ///< Held while anything is collected.
-  eviction::ImageCollector images_;
-  int image_failures_ = 0;
+  Mutex mutex_;  ///< Held while anything is collected.
+  eviction::ImageCollector images_ BERTH_GUARDED_BY(mutex_);
+  int image_failures_ BERTH_GUARDED_BY(mutex_) = 0;
 
-  std::mutex stop_mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;
+  Mutex stop_mutex_;
+  CondVar stop_;
+  bool stopping_ BERTH_GUARDED_BY(stop_mutex_) = false;
   std::thread thread_;
 };
 

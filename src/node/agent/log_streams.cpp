@@ -1,5 +1,7 @@
 #include "node/agent/log_streams.h"
 
+#include "base/mutex.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -46,7 +48,7 @@ void LogStreams::send(std::shared_ptr<net::ResponseWriter> writer, const std::st
   writer->start_stream(200, std::move(headers));
   auto reader = std::make_shared<Reader>(std::move(writer), path, options, std::move(is_over), patience);
   reader->writer->on_close([is_gone = reader->is_gone] { *is_gone = true; });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_stopping_) return;
   new_readers_.push_back(std::move(reader));
   has_news_ = true;
@@ -56,28 +58,29 @@ void LogStreams::send(std::shared_ptr<net::ResponseWriter> writer, const std::st
 
 void LogStreams::stop() {
   std::thread thread;
+  std::list<std::shared_ptr<Reader>> unread;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
+    unread.swap(new_readers_);
     thread = std::move(thread_);
     wake_.notify_all();
   }
   if (thread.joinable()) thread.join();
   readers_.clear();
-  new_readers_.clear();
 }
 
 void LogStreams::run() {
   bool again = false;
   while (true) {
     {
-      std::unique_lock lock(mutex_);
-      const auto has_work = [this] { return is_stopping_ || has_news_; };
+      MutexLock lock(mutex_);
+      const auto has_work = [this]() BERTH_REQUIRES(mutex_) { return is_stopping_ || has_news_; };
       // Files tell nobody that they grew.
       if (readers_.empty() && new_readers_.empty())
-        wake_.wait(lock, has_work);
+        wake_.wait(mutex_, has_work);
       else if (!again)
-        wake_.wait_for(lock, kFollowPause, has_work);
+        wake_.wait_for(mutex_, kFollowPause, has_work);
       if (is_stopping_) return;
       has_news_ = false;
       readers_.splice(readers_.end(), new_readers_);
@@ -93,7 +96,7 @@ void LogStreams::run() {
       // A reader who took what was queued gets more at once, not at the next look.
       if ((*at)->writer->queued_bytes() >= kMaxQueuedLog) {
         (*at)->writer->on_drain([this] {
-          const std::lock_guard lock(mutex_);
+          const MutexLock lock(mutex_);
           has_news_ = true;
           wake_.notify_all();
         });

@@ -1,14 +1,13 @@
 // Containers' logs on their way to readers: one thread for all, each reader at his own pace.
 #pragma once
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "net/http.h"
 #include "node/agent/container_logs.h"
 
@@ -34,10 +33,11 @@ class LogStreams {
   struct Reader;
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::list<std::shared_ptr<Reader>> readers_, new_readers_;
-  bool is_stopping_ = false, has_news_ = false;
+  Mutex mutex_;
+  CondVar wake_;
+  std::list<std::shared_ptr<Reader>> readers_;  ///< The thread's own.
+  std::list<std::shared_ptr<Reader>> new_readers_ BERTH_GUARDED_BY(mutex_);
+  bool is_stopping_ BERTH_GUARDED_BY(mutex_) = false, has_news_ BERTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <map>
 
+#include "base/mutex.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -139,7 +141,7 @@ void NodeMetrics::asked(const std::string& method, const std::string& path) {
 }
 
 void NodeMetrics::probed(const Probe& probe, const std::string& result, double seconds) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ProbeFigures& figures = probes_[probe];
   ++figures.results[result];
   figures.seconds += seconds;
@@ -149,7 +151,7 @@ void NodeMetrics::probed(const Probe& probe, const std::string& result, double s
 }
 
 void NodeMetrics::forget(const std::string& pod_uid) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::erase_if(probes_, [&](const auto& entry) { return entry.first.uid == pod_uid; });
 }
 
@@ -158,7 +160,7 @@ std::string NodeMetrics::expose_probes() const {
   std::string totals = fmt::format(
       "# HELP {0} Cumulative number of a liveness, readiness or startup probe for a container by result.\n# TYPE {0} counter\n", kTotal);
   std::string durations = fmt::format("# HELP {0} Duration in seconds for a probe response.\n# TYPE {0} histogram\n", kSeconds);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [probe, figures] : probes_) {
     const std::string pod = fmt::format(R"(container="{}",namespace="{}",pod="{}")", probe.container, probe.ns, probe.pod);
     const std::string of = fmt::format(R"({},probe_type="{}")", pod, probe.type);

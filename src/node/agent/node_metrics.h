@@ -3,12 +3,12 @@
 #include <compare>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "node/cri/channel.h"
 #include "node/pod_state.h"
 
@@ -48,8 +48,8 @@ class NodeMetrics {
     double seconds = 0;
   };
   metrics::Registry registry_;
-  mutable std::mutex mutex_;
-  std::map<Probe, ProbeFigures> probes_;
+  mutable Mutex mutex_;
+  std::map<Probe, ProbeFigures> probes_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// The same runtime, each call counted and timed. `metrics` outlives it.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/eviction/manager.h"
 
 namespace berth::node::agent {
@@ -24,7 +25,7 @@ NodePods::~NodePods() {
   std::map<std::string, std::shared_ptr<Pod>> pods;
   std::vector<std::shared_ptr<Pod>> dead;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     pods.swap(pods_);
     dead.swap(graveyard_);
   }
@@ -33,6 +34,7 @@ NodePods::~NodePods() {
 }
 
 void NodePods::start() {
+  loop_.assert_on_loop();
   if (informer_) return;
   informer_ = std::make_unique<client::Informer>(client_, kPods,
                                                  client::InformerOptions{.field_selector = "spec.nodeName=" + environment_.node_name});
@@ -51,12 +53,13 @@ void NodePods::start() {
 }
 
 void NodePods::stop() {
+  loop_.assert_on_loop();
   informer_.reset();
   lifeline_.end();
 }
 
 std::shared_ptr<NodePods::Pod> NodePods::find(const std::string& uid) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : found->second;
 }
@@ -70,7 +73,7 @@ void NodePods::pod_seen(const client::Object& object) {
     pod = std::make_shared<Pod>();
     pod->worker = std::make_shared<PodWorker>(environment_, document);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       pods_[object.uid()] = pod;
     }
     start_admitted(pod, document);
@@ -121,7 +124,7 @@ void NodePods::pod_gone(const client::Object& object) {
 void NodePods::stop_pod(const std::string& uid) {
   std::shared_ptr<Pod> pod;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = pods_.find(uid);
     if (found == pods_.end()) return;
     pod = found->second;
@@ -140,6 +143,7 @@ void NodePods::push_later(const std::string& uid) {
 }
 
 void NodePods::push_status(const std::string& uid) {
+  loop_.assert_on_loop();
   const std::shared_ptr<Pod> pod = find(uid);
   if (!pod) return;
   if (pod->is_stale) {
@@ -232,11 +236,12 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
 // ---- static pods
 
 void NodePods::set_static_pods(std::vector<json::Value> pods) {
+  loop_.assert_on_loop();
   std::map<std::string, json::Value> wanted;
   for (json::Value& pod : pods) wanted.emplace(std::string(json::get_string(pod, {"metadata", "uid"})), std::move(pod));
   std::vector<std::shared_ptr<Pod>> gone;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [uid, pod] : pods_)
       if (pod->is_static && !pod->is_stale && !wanted.contains(uid)) gone.push_back(pod);
   }
@@ -259,7 +264,7 @@ void NodePods::set_static_pods(std::vector<json::Value> pods) {
     pod->is_static = true;
     pod->worker = std::make_shared<PodWorker>(environment_, document);
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       pods_[uid] = pod;
     }
     pod->worker->start();
@@ -320,7 +325,7 @@ void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {
 // ---- for others
 
 std::vector<std::shared_ptr<PodWorker>> NodePods::workers() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::shared_ptr<PodWorker>> out;
   for (const auto& [uid, pod] : pods_) out.push_back(pod->worker);
   return out;
@@ -332,7 +337,7 @@ std::shared_ptr<PodWorker> NodePods::worker(const std::string& uid) const {
 }
 
 bool NodePods::contains(const std::string& uid) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return pods_.contains(uid);
 }
 
@@ -357,7 +362,7 @@ json::Value NodePods::pod_list() const {
 
 void NodePods::bury() {
   std::vector<std::shared_ptr<Pod>> dead;  // Destroyed, and so joined, after the lock is gone.
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   dead.swap(graveyard_);
 }
 

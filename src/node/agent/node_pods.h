@@ -4,12 +4,12 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "node/admission.h"
@@ -88,9 +88,9 @@ class NodePods {
   Lifeline lifeline_;
   std::atomic<bool> is_synced_{false};
 
-  mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Pod>> pods_;  ///< By the uid that the runtime knows.
-  std::vector<std::shared_ptr<Pod>> graveyard_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Pod>> pods_ BERTH_GUARDED_BY(mutex_);  ///< By the uid that the runtime knows.
+  std::vector<std::shared_ptr<Pod>> graveyard_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::node::agent

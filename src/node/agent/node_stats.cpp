@@ -5,6 +5,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/mutex.h"
 #include "node/agent/group_figures.h"
 
 namespace berth::node::agent {
@@ -123,7 +124,7 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
 }
 
 std::uint64_t CpuRates::rate(const std::string& group, std::uint64_t total_ns, TimePoint now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // Groups of pods long gone; their samples are small, but must not pile up.
   if (samples_.size() > 10'000) samples_.clear();
   Sample& sample = samples_[group];

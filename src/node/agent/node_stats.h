@@ -2,10 +2,10 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "node/agent/machine.h"
 #include "node/agent/pod_worker.h"
 
@@ -37,8 +37,8 @@ class CpuRates {
     std::uint64_t total_ns = 0, nano_cores = 0;
     TimePoint at{};
   };
-  std::mutex mutex_;
-  std::map<std::string, Sample> samples_;
+  Mutex mutex_;
+  std::map<std::string, Sample> samples_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// Measures the pods: memory and processes from their cgroups, writable layers from the runtime's sampler, logs and volumes from the disk.

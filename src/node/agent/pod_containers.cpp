@@ -1,5 +1,6 @@
 // PodWorker: what happens to one container at a time.
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/mounts.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
@@ -147,7 +148,7 @@ void PodWorker::restart_changed_containers() {
     containers_[i].crashes = 0;
     containers_[i].hash.clear();
     look_ = true;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     is_dirty_ = true;
   }
 }

@@ -1,4 +1,5 @@
 // PodWorker: probes. Each try runs on a thread of its own, so that a slow one holds nothing up.
+#include "base/mutex.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/pod_worker_inbox.h"
@@ -53,13 +54,13 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
     const auto began = std::chrono::steady_clock::now();
     auto wrong = run_probe(probe, target);
     if (metrics) metrics->probed(about, result_of(wrong), std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    std::lock_guard lock(inbox->mutex);
+    MutexLock lock(inbox->mutex);
     if (!inbox->worker) {
       if (metrics) metrics->forget(about.uid);
       return;
     }
     inbox->results.push_back({i, target.container_id, kind, std::move(wrong)});
-    std::lock_guard worker(inbox->worker->mutex_);
+    MutexLock worker(inbox->worker->mutex_);
     inbox->worker->is_dirty_ = true;
     inbox->worker->wake_.notify_all();
   });
@@ -68,7 +69,7 @@ void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& pr
 void PodWorker::take_probe_results(bool only_readiness) {
   // One after the other: taking one in may stop a container, and while that lasts the others' results are taken in there.
   const auto next_result = [&]() -> std::optional<ProbeInbox::Result> {
-    std::lock_guard lock(inbox_->mutex);
+    MutexLock lock(inbox_->mutex);
     const auto found = std::ranges::find_if(
         inbox_->results, [&](const ProbeInbox::Result& one) { return !only_readiness || one.kind == ProbeKind::kReadiness; });
     if (found == inbox_->results.end()) return std::nullopt;

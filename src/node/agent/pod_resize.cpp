@@ -1,4 +1,5 @@
 // PodWorker: resources that change while the pod runs (in-place resize, pods/resize).
+#include "base/mutex.h"
 #include "node/agent/pod_worker.h"
 
 namespace berth::node::agent {
@@ -117,7 +118,7 @@ void PodWorker::show_granted_resources() {
   facts_.qos = qos_;
   spec_.resources = std::move(shown.resources);
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) spec_.containers[i].resources = std::move(shown.containers[i].resources);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   shown_granted_ = std::move(granted);
 }
 
@@ -219,7 +220,7 @@ bool PodWorker::apply_resize(PodContext& context) {
       stop_while_probing({i}, grace_period());
       own.crashes = 0;
       look_ = true;
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       is_dirty_ = true;
       continue;
     }

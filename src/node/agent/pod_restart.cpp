@@ -1,4 +1,5 @@
 // PodWorker: starting a pod anew in place, because a container's restartPolicyRules say RestartAllContainers (computePodActions).
+#include "base/mutex.h"
 #include "node/agent/pod_worker.h"
 
 namespace berth::node::agent {
@@ -25,7 +26,7 @@ void PodWorker::restart_all_containers() {
   stop_containers(grace_period());
   {
     // A stop that came meanwhile goes first.
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (interrupt_) return;
   }
   if (const auto loaded = load_runtime_state(); !loaded) {

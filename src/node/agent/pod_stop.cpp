@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/image_volumes.h"
 #include "node/agent/mounts.h"
 #include "node/agent/pod_worker.h"
@@ -46,7 +47,7 @@ void PodWorker::stop_while_probing(const std::vector<std::size_t>& which, Durati
   for (const std::size_t i : which)
     stops.push_back(std::async(std::launch::async, [this, &left, victim = victim(i), grace] {
       kill_container(victim, grace);
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       --left;
       wake_.notify_all();
     }));
@@ -57,8 +58,9 @@ void PodWorker::stop_while_probing(const std::vector<std::size_t>& which, Durati
     take_probe_results(true);
     if (state_.failure_reason.empty()) run_probes(now, next, true);
     publish();
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, std::max<Duration>(next - now, Duration::zero()), [&] { return left == 0 || is_dirty_; });
+    MutexLock lock(mutex_);
+    wake_.wait_for(mutex_, std::max<Duration>(next - now, Duration::zero()),
+                   [&]() BERTH_REQUIRES(mutex_) { return left == 0 || is_dirty_; });
     was_dirty = std::exchange(is_dirty_, false) || was_dirty;
     if (left > 0) continue;
     is_dirty_ = was_dirty;
@@ -89,7 +91,7 @@ void PodWorker::kill_container(const Victim& victim, Duration grace) {
         static_cast<int>(std::min<std::int64_t>(seconds, 1'000'000) * 1000 + 30'000), cancel);
     if (stopped || stopped.error().code == ErrorCode::kNotFound) return;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (quit_) return;
       if (cancel && interrupt_) {
         // A stop with less patience (or an eviction) came meanwhile; it is not cut short again.
@@ -115,7 +117,7 @@ void PodWorker::stop_everything(const Stop& stop) {
   stop_containers(stop.grace);
   {
     // Quitting in the middle leaves the rest to the next agent.
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (quit_) return;
   }
   if (!sandbox_id_.empty() && sandbox_ready_)
@@ -126,7 +128,7 @@ void PodWorker::stop_everything(const Stop& stop) {
     // Not stopped, or the runtime is away: once more, until it is.
     look_ = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     is_dirty_ = true;
     return;
   }
@@ -145,14 +147,14 @@ void PodWorker::stop_everything(const Stop& stop) {
   account_for_unknown_containers();
   state_.is_ended = true;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopped_ = true;
   }
   publish();
   if (!stop.is_deletion) return;
   remove_everything();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     finished_ = true;
   }
   environment_.changed(uid_);

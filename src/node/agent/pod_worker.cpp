@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/image_volumes.h"
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker_inbox.h"
@@ -102,7 +103,7 @@ PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
 PodWorker::~PodWorker() {
   quit();
   if (thread_.joinable()) thread_.join();
-  std::lock_guard lock(inbox_->mutex);
+  MutexLock lock(inbox_->mutex);
   inbox_->worker = nullptr;
   if (environment_.metrics) environment_.metrics->forget(uid_);
 }
@@ -112,21 +113,21 @@ void PodWorker::start() {
 }
 
 void PodWorker::quit() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   quit_ = true;
   interrupt_ = true;
   wake_.notify_all();
 }
 
 void PodWorker::update(json::Value pod) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   fresh_pod_ = std::move(pod);
   is_dirty_ = true;
   wake_.notify_all();
 }
 
 void PodWorker::terminate(Duration grace) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stop_ && stop_->is_deletion && stop_->grace <= grace) return;
   stop_ = Stop{grace, true};
   is_dirty_ = interrupt_ = true;
@@ -134,7 +135,7 @@ void PodWorker::terminate(Duration grace) {
 }
 
 void PodWorker::fail_pod(std::string reason, std::string message, Duration grace, bool is_disruption) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_) return;
   failure_ = Failure{std::move(reason), std::move(message), grace, is_disruption};
   is_dirty_ = interrupt_ = true;
@@ -142,7 +143,7 @@ void PodWorker::fail_pod(std::string reason, std::string message, Duration grace
 }
 
 void PodWorker::reject_pod(std::string reason, std::string message) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (failure_) return;
   failure_ = Failure{std::move(reason), std::move(message), Duration::zero(), false, true};
   is_dirty_ = interrupt_ = true;
@@ -150,49 +151,49 @@ void PodWorker::reject_pod(std::string reason, std::string message) {
 }
 
 void PodWorker::wake() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   is_dirty_ = runtime_changed_ = true;
   wake_.notify_all();
 }
 
 void PodWorker::show_devices() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   is_dirty_ = true;
   wake_.notify_all();
 }
 
 json::Value PodWorker::status() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return shown_status_;
 }
 json::Value PodWorker::pod() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return shown_pod_;
 }
 json::Value PodWorker::granted() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return shown_granted_.is_null() ? shown_pod_ : shown_granted_;
 }
 PodState PodWorker::state() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return shown_state_;
 }
 std::string PodWorker::sandbox_id() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return shown_sandbox_;
 }
 bool PodWorker::is_over() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopped_ || failure_) return true;
   const std::string_view phase = json::get_string(shown_status_, {"phase"});
   return phase == "Failed" || phase == "Succeeded";
 }
 bool PodWorker::is_stopped() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stopped_;
 }
 bool PodWorker::is_finished() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return finished_;
 }
 
@@ -203,9 +204,10 @@ void PodWorker::run() {
   while (true) {
     std::optional<json::Value> fresh;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       const Duration wait = next - environment_.clock.now();
-      if (!is_dirty_ && !quit_ && wait > Duration::zero()) wake_.wait_for(lock, wait, [&] { return is_dirty_ || quit_; });
+      if (!is_dirty_ && !quit_ && wait > Duration::zero())
+        wake_.wait_for(mutex_, wait, [&]() BERTH_REQUIRES(mutex_) { return is_dirty_ || quit_; });
       if (quit_) return;
       is_dirty_ = false;
       look_ = look_ || std::exchange(runtime_changed_, false);
@@ -215,7 +217,7 @@ void PodWorker::run() {
     take_probe_results();
     next = sync();
     release_thread_memory();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (finished_) return;
   }
 }
@@ -231,7 +233,7 @@ void PodWorker::adopt(json::Value pod) {
   state_.containers.resize(spec_.containers.size());
   containers_.resize(spec_.containers.size());
   show_granted_resources();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   shown_pod_ = pod_;
 }
 
@@ -257,7 +259,7 @@ TimePoint PodWorker::sync() {
 std::optional<PodWorker::Stop> PodWorker::why_stop(TimePoint now) {
   std::optional<Stop> stop;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     interrupt_ = quit_;
     const bool is_over = pod_outcome(spec_, state_).has_value();
     const std::int64_t deadline = json::get_int(pod_, {"spec", "activeDeadlineSeconds"});
@@ -487,7 +489,7 @@ void PodWorker::publish() {
   trace_.phase(json::get_string(status, {"phase"}), json::get_string(status, {"reason"}));
   count_start(status);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     shown_state_ = state_;
     shown_sandbox_ = sandbox_id_;
     if (json::equal(status, shown_status_) && !stopped_) return;

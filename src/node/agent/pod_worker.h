@@ -7,14 +7,13 @@
 //                        └───────────────▶ stopping ──▶ stopped: its records and logs stay
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/event_loop.h"
+#include "base/mutex.h"
 #include "node/admission.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/pod_trace.h"
@@ -289,16 +288,17 @@ class PodWorker {
   std::optional<CgroupLimits> applied_limits_;
   json::Value whole_allocated_;  ///< spec.resources as the node has granted them; null: not looked at yet.
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_dirty_ = true, runtime_changed_ = true, quit_ = false, stopped_ = false, finished_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  bool is_dirty_ BERTH_GUARDED_BY(mutex_) = true, runtime_changed_ BERTH_GUARDED_BY(mutex_) = true, quit_ BERTH_GUARDED_BY(mutex_) = false,
+                 stopped_ BERTH_GUARDED_BY(mutex_) = false, finished_ BERTH_GUARDED_BY(mutex_) = false;
   std::atomic<bool> interrupt_{false};  ///< A stop came that calls under way must not hold up.
-  std::optional<json::Value> fresh_pod_;
-  std::optional<Stop> stop_;
-  std::optional<Failure> failure_;
-  json::Value shown_status_, shown_pod_, shown_granted_;
-  PodState shown_state_;
-  std::string shown_sandbox_;
+  std::optional<json::Value> fresh_pod_ BERTH_GUARDED_BY(mutex_);
+  std::optional<Stop> stop_ BERTH_GUARDED_BY(mutex_);
+  std::optional<Failure> failure_ BERTH_GUARDED_BY(mutex_);
+  json::Value shown_status_ BERTH_GUARDED_BY(mutex_), shown_pod_ BERTH_GUARDED_BY(mutex_), shown_granted_ BERTH_GUARDED_BY(mutex_);
+  PodState shown_state_ BERTH_GUARDED_BY(mutex_);
+  std::string shown_sandbox_ BERTH_GUARDED_BY(mutex_);
   std::shared_ptr<ProbeInbox> inbox_;
   std::thread thread_;
 };

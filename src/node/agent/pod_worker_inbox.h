@@ -1,8 +1,8 @@
 // How probes that run on threads of their own hand their results to their pod's worker. For pod_worker.cpp and pod_probes.cpp only.
 #pragma once
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "node/agent/pod_worker.h"
 
 namespace berth::node::agent {
@@ -14,9 +14,9 @@ struct PodWorker::ProbeInbox {
     ProbeKind kind{};
     std::optional<ProbeFailure> wrong;
   };
-  std::mutex mutex;
-  std::vector<Result> results;
-  PodWorker* worker = nullptr;  ///< Null once it is gone.
+  Mutex mutex;
+  std::vector<Result> results BERTH_GUARDED_BY(mutex);
+  PodWorker* worker BERTH_GUARDED_BY(mutex) = nullptr;  ///< Null once it is gone.
 };
 
 }  // namespace berth::node::agent

@@ -1,6 +1,7 @@
 #include "node/agent/pressure.h"
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/writable_layers.h"
 
 namespace berth::node::agent {
@@ -46,18 +47,18 @@ void PressureManager::start() {
 }
 
 std::optional<std::string> PressureManager::refuse(const eviction::PodFacts& facts) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return manager_.refuse(facts);
 }
 
 std::vector<eviction::NodeCondition> PressureManager::conditions() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return conditions_;
 }
 
 void PressureManager::watch() {
-  if (!manager_.has_work()) return;
-  for (const eviction::Threshold& threshold : manager_.thresholds()) {
+  if (!own_manager().has_work()) return;
+  for (const eviction::Threshold& threshold : own_manager().thresholds()) {
     const bool is_node = threshold.signal == eviction::Signal::kMemoryAvailable,
                is_pods = threshold.signal == eviction::Signal::kAllocatableMemoryAvailable;
     if (!threshold.has_operator || (!is_node && !is_pods)) continue;
@@ -123,7 +124,7 @@ bool PressureManager::pass(bool is_urgent) {
   const eviction::Summary summary = measure(active, !is_urgent, now);
   const eviction::Outcome* outcome;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     outcome = &manager_.begin(facts, summary, now);
   }
   due_ = next_pass(*outcome, now);
@@ -133,7 +134,7 @@ bool PressureManager::pass(bool is_urgent) {
                             fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
   if (!outcome->reclaim.empty()) {
     const eviction::NodeUsage after = reclaim(*outcome);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     outcome = &manager_.finish(&after);
   }
   for (const eviction::Eviction& eviction : outcome->evictions) {
@@ -174,7 +175,7 @@ eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<Pod
 
 /// Whether the disk's figures of the pods will decide: then they have to be of now.
 bool PressureManager::is_short_of_disk(const eviction::NodeUsage& node) const {
-  return std::ranges::any_of(manager_.met_by(node), [](const eviction::Threshold& t) {
+  return std::ranges::any_of(own_manager().met_by(node), [](const eviction::Threshold& t) {
     return eviction::condition_of(t.signal) == eviction::NodeCondition::kDiskPressure;
   });
 }
@@ -211,13 +212,13 @@ eviction::NodeUsage PressureManager::wait_for_relief(Duration longest) {
   const TimePoint end = environment_.clock.now() + longest;
   for (;;) {
     eviction::NodeUsage node = observe_machine(environment_.cgroups, environment_.paths, environment_.clock.now());
-    if (stopping_ || environment_.clock.now() >= end || manager_.is_relieved(node)) return node;
+    if (stopping_ || environment_.clock.now() >= end || own_manager().is_relieved(node)) return node;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
 void PressureManager::set_conditions() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (conditions_ == manager_.conditions()) return;
   conditions_ = manager_.conditions();
   environment_.conditions_changed();

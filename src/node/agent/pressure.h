@@ -6,11 +6,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "node/agent/garbage_collector.h"
 #include "node/agent/memory_alarm.h"
 #include "node/agent/node_stats.h"
@@ -62,9 +62,11 @@ class PressureManager {
   PressureEnvironment environment_;
   std::atomic<bool> stopping_{false};
   MemoryAlarm alarm_;
-  std::mutex mutex_;
-  eviction::EvictionManager manager_;
-  std::vector<eviction::NodeCondition> conditions_;
+  Mutex mutex_;
+  eviction::EvictionManager manager_ BERTH_GUARDED_BY(mutex_);
+  /// For the thread, which alone changes it and reads it without the lock.
+  [[nodiscard]] const eviction::EvictionManager& own_manager() const BERTH_NO_THREAD_SAFETY_ANALYSIS { return manager_; }
+  std::vector<eviction::NodeCondition> conditions_ BERTH_GUARDED_BY(mutex_);
 
   // The thread's own:
   struct MemoryThreshold {

@@ -1,11 +1,11 @@
 // Short tasks on threads of their own, and a destructor that waits for them.
 #pragma once
-#include <condition_variable>
 #include <functional>
 #include <limits>
 #include <list>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace berth::node::agent {
 
@@ -22,8 +22,8 @@ class TaskGroup {
 
   /// Until no task is under way. Not from within one.
   void wait() {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [this] { return running_.empty(); });
+    MutexLock lock(mutex_);
+    idle_.wait(mutex_, [this]() BERTH_REQUIRES(mutex_) { return running_.empty(); });
   }
 
   void run(std::function<void()> task) { run_up_to(std::numeric_limits<int>::max(), std::move(task)); }
@@ -31,14 +31,14 @@ class TaskGroup {
   /// False, and nothing runs, when `max` tasks are under way.
   bool run_up_to(int max, std::function<void()> task) {
     join_ended();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (static_cast<std::int64_t>(running_.size()) >= max) return false;
     const auto place = running_.emplace(running_.end());
     // It takes itself out only when it has the mutex: when its place is filled.
     *place = std::thread([this, place, task = std::move(task)]() mutable {
       task();
       task = nullptr;
-      const std::lock_guard end(mutex_);
+      const MutexLock end(mutex_);
       ended_.splice(ended_.end(), running_, place);
       if (running_.empty()) idle_.notify_all();
     });
@@ -50,15 +50,15 @@ class TaskGroup {
   void join_ended() {
     std::list<std::thread> ended;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ended.swap(ended_);
     }
     for (auto& thread : ended) thread.join();
   }
 
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  std::list<std::thread> running_, ended_;
+  Mutex mutex_;
+  CondVar idle_;
+  std::list<std::thread> running_ BERTH_GUARDED_BY(mutex_), ended_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::node::agent

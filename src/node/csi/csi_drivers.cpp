@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/csi/csi_protocol.h"
 
 namespace berth::node::csi {
@@ -48,7 +49,7 @@ Result<std::pair<int, int>> CsiDrivers::best_version(const plugins::PluginInfo& 
   if (best.first < 0)
     return invalid(fmt::format("CSI driver {}: none of the versions [{}] is supported: this node speaks 1.x", plugin.name,
                                fmt::join(plugin.versions, ", ")));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto known = drivers_.find(plugin.name);
       known != drivers_.end() && known->second.socket != plugin.socket && best < known->second.version)
     return fail(ErrorCode::kConflict, fmt::format("CSI driver {} is registered already with a higher version: {}.{}", plugin.name,
@@ -72,7 +73,7 @@ Result<void> CsiDrivers::register_plugin(const plugins::PluginInfo& plugin, cons
   if (about.node_id.empty()) return invalid("NodeGetInfo: the node's id is empty");
   if (auto installed = hooks_.install(about); !installed) return installed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     drivers_.insert_or_assign(plugin.name, std::move(driver));
   }
   hooks_.came(plugin.name);
@@ -81,7 +82,7 @@ Result<void> CsiDrivers::register_plugin(const plugins::PluginInfo& plugin, cons
 
 void CsiDrivers::deregister_plugin(const plugins::PluginInfo& plugin) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = drivers_.find(plugin.name);
     // Another may have taken its place.
     if (known == drivers_.end() || known->second.socket != plugin.socket) return;
@@ -92,7 +93,7 @@ void CsiDrivers::deregister_plugin(const plugins::PluginInfo& plugin) {
 }
 
 std::optional<Capabilities> CsiDrivers::capabilities(const std::string& driver) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = drivers_.find(driver);
   return known == drivers_.end() ? std::nullopt : std::optional(known->second.capabilities);
 }
@@ -101,7 +102,7 @@ CallAnswer CsiDrivers::call(const std::string& driver, const std::string& method
                             const std::atomic<bool>& cancel, int timeout_ms) const {
   std::shared_ptr<net::GrpcCalls> calls;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = drivers_.find(driver); known != drivers_.end()) calls = known->second.calls;
   }
   if (calls == nullptr)

@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/csi/csi_node.h"
@@ -56,8 +56,8 @@ class CsiDrivers final : public plugins::PluginHandler {
 
   const DriverHooks hooks_;
   const std::unique_ptr<net::proto::Messages> messages_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Driver> drivers_;
+  mutable Mutex mutex_;
+  std::map<std::string, Driver> drivers_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::node::csi

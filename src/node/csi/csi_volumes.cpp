@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <charconv>
-#include <condition_variable>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/agent/task_group.h"
 #include "node/agent/volume_ownership.h"
 #include "node/csi/csi_drivers.h"
@@ -51,7 +51,7 @@ class Volumes final : public CsiVolumes {
   Volumes(const Clock& clock, CsiOptions options) : clock_(clock), options_(std::move(options)) {}
   ~Volumes() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_over_ = true;
     }
     news_.notify_all();
@@ -67,17 +67,18 @@ class Volumes final : public CsiVolumes {
     hooks.install = [this](const DriverNodeInfo& info) { return install(info); };
     hooks.uninstall = [this](const std::string& driver) { uninstall(driver); };
     hooks.came = [this](const std::string& driver) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       carry_out(ledger_.driver_came(driver, clock_.now()));
     };
     hooks.went = [this](const std::string& driver) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ledger_.driver_went(driver);
       news_.notify_all();
     };
     auto drivers = CsiDrivers::make(std::move(hooks));
     if (!drivers) return std::unexpected(drivers.error());
     drivers_ = std::move(*drivers);
+    const MutexLock lock(mutex_);
     for (const FoundVolume& found : find_volumes(options_.root)) {
       places_[found.volume.key()] = found.volume;
       if (found.pod.empty())
@@ -98,7 +99,7 @@ class Volumes final : public CsiVolumes {
     const agent::PlacedVolume placed{target_path(options_.root, *its, pod), volume.is_read_only, false, its->is_block};
     if (!drivers_->capabilities(its->driver)) {
       // What is mounted stays, whether its driver is there or not.
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (ledger_.published(key, pod).kind == State::kReady) return placed;
       return fail(ErrorCode::kUnavailable,
                   fmt::format("MountVolume.SetUp failed for volume \"{}\" : driver name {} not found in the list of registered CSI drivers",
@@ -108,7 +109,7 @@ class Volumes final : public CsiVolumes {
     if (!request) return std::unexpected(request.error());
     if (const auto bytes = pending_expansion(volume); bytes > 0 && !request->can_expand) finish_expansion(volume.pod, *volume.claim);
     const Want want = request->want;
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     places_[key] = request->place;
     claims_[{key, pod}] = {volume.name, volume.claim == nullptr ? json::Value() : *volume.claim};
     requests_.insert_or_assign({key, pod}, std::move(*request));
@@ -118,15 +119,15 @@ class Volumes final : public CsiVolumes {
     if (!effects) return std::unexpected(effects.error());
     if (used != ledger_.in_use() && options_.in_use_changed) options_.in_use_changed();
     carry_out(*effects);
-    const auto state = wait(lock, cancel, [&] { return ledger_.published(key, pod); });
+    const auto state = wait(cancel, [&]() BERTH_REQUIRES(mutex_) { return ledger_.published(key, pod); });
     if (state.kind == State::kReady) return placed;
     return fail(ErrorCode::kUnavailable, state.kind == State::kFailed ? state.error : "it is on its way");
   }
 
   Result<void> release(const std::string& pod, const std::atomic<bool>& cancel) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     carry_out(ledger_.release(pod, clock_.now()));
-    const auto state = wait(lock, cancel, [&] { return ledger_.released(pod); });
+    const auto state = wait(cancel, [&]() BERTH_REQUIRES(mutex_) { return ledger_.released(pod); });
     if (state.kind != State::kReady) return fail(ErrorCode::kUnavailable, state.kind == State::kFailed ? state.error : "it is under way");
     std::erase_if(requests_, [&](const auto& one) { return one.first.second == pod; });
     std::erase_if(claims_, [&](const auto& one) { return one.first.second == pod; });
@@ -137,19 +138,19 @@ class Volumes final : public CsiVolumes {
   }
 
   void settle(const std::set<std::string>& pods) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     carry_out(ledger_.settle(pods, clock_.now()));
   }
 
   std::vector<std::string> in_use() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::string> out;
     for (const auto& key : ledger_.in_use()) out.push_back("kubernetes.io/csi/" + key);
     return out;
   }
 
   std::vector<VolumeFigures> figures(const std::string& pod) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<VolumeFigures> out;
     for (const auto& [which, named] : claims_) {
       if (which.second != pod || ledger_.published(which.first, pod).kind != State::kReady) continue;
@@ -181,32 +182,31 @@ class Volumes final : public CsiVolumes {
   // ---- what is decided, and what comes of it
 
   void run() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!is_over_) {
       carry_out(ledger_.tick(clock_.now()));
-      tick_.wait_for(lock, kTick, [this] { return is_over_.load(); });
+      tick_.wait_for(mutex_, kTick, [this] { return is_over_.load(); });
     }
   }
 
   template <typename Look>
-  VolumeLedger::State wait(std::unique_lock<std::mutex>& lock, const std::atomic<bool>& cancel, Look look) {
+  VolumeLedger::State wait(const std::atomic<bool>& cancel, Look look) BERTH_REQUIRES(mutex_) {
     auto state = look();
     while (state.kind == State::kUnderWay && !cancel && !is_over_) {
-      news_.wait_for(lock, kLook);
+      news_.wait_for(mutex_, kLook);
       state = look();
     }
     return state;
   }
 
-  /// Under the lock.
-  void carry_out(const VolumeLedger::Effects& effects) {
+  void carry_out(const VolumeLedger::Effects& effects) BERTH_REQUIRES(mutex_) {
     if (is_over_) return;
     for (const Effect& effect : effects)
       tasks_.run([this, effect] {
         const auto [outcome, error] = carry_out(effect);
         if (is_over_) return;  // What was called off is found by the next process.
         if (outcome != Outcome::kDone) log::warning("csi", "volume {}: {}", effect.volume, error);
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         const auto used = ledger_.in_use();
         carry_out(ledger_.done(effect, outcome, error, clock_.now()));
         if (used != ledger_.in_use() && options_.in_use_changed) options_.in_use_changed();
@@ -220,7 +220,7 @@ class Volumes final : public CsiVolumes {
     VolumePlace place;
     std::optional<VolumeRequest> request;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       place = places_.at(effect.volume);
       for (const auto& [which, known] : requests_)
         if (which.first == effect.volume && (effect.pod.empty() || which.second == effect.pod)) request = known;
@@ -269,7 +269,7 @@ class Volumes final : public CsiVolumes {
     }
     bool is_first = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_first = owned_.insert({request.want.volume, pod}).second;
     }
     if (request.owner_group && is_first) agent::give_to_group(target, *request.owner_group, request.is_owner_kept_where_root_has_it);
@@ -280,7 +280,7 @@ class Volumes final : public CsiVolumes {
     auto asked = ask(request.place, "NodeExpandVolume", request.expand);
     json::Value pod, claim;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto known = claims_.find({effect.volume, effect.pod}); known != claims_.end()) claim = known->second.claim;
       if (const auto known = pods_.find(effect.pod); known != pods_.end()) pod = known->second;
     }
@@ -300,7 +300,7 @@ class Volumes final : public CsiVolumes {
       if (auto forgotten = forget_published(options_.root, place, pod); !forgotten) asked = {Outcome::kUnknown, forgotten.error().message};
     if (asked.first != Outcome::kDone)
       asked.second = fmt::format("UnmountVolume.TearDown failed for volume \"{}\" : {}", place.name, asked.second);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (asked.first == Outcome::kDone) owned_.erase({place.key(), pod});
     return asked;
   }
@@ -314,8 +314,7 @@ class Volumes final : public CsiVolumes {
     return asked;
   }
 
-  /// Under the lock.
-  void count(const Which& which, Counted& counted) {
+  void count(const Which& which, Counted& counted) BERTH_REQUIRES(mutex_) {
     const VolumePlace place = places_.at(which.first);
     const auto able = drivers_->capabilities(place.driver);
     if (!able || !able->contains("GET_VOLUME_STATS")) return;
@@ -324,7 +323,7 @@ class Volumes final : public CsiVolumes {
     if (able->contains("STAGE_UNSTAGE_VOLUME") && place.is_persistent) request["staging_target_path"] = staging_path(options_.root, place);
     tasks_.run([this, which, place, request = std::move(request)] {
       const auto answer = drivers_->call(place.driver, "NodeGetVolumeStats", request, is_over_, kStatsTimeoutMs);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto found = figures_.find(which);
       if (found == figures_.end()) return;
       found->second.is_under_way = false;
@@ -380,7 +379,7 @@ class Volumes final : public CsiVolumes {
     const std::string uid(json::get_string(volume.pod, {"metadata", "uid"}));
     std::shared_ptr<agent::TokenCache> cache;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       auto& known = token_caches_[uid];
       if (known == nullptr) known = std::make_shared<agent::TokenCache>();
       cache = known;
@@ -472,16 +471,16 @@ class Volumes final : public CsiVolumes {
   std::unique_ptr<CsiDrivers> drivers_;
   std::atomic<bool> is_over_{false};
 
-  mutable std::mutex mutex_;
-  std::condition_variable news_, tick_;
-  VolumeLedger ledger_;
-  std::map<std::string, VolumePlace> places_;  ///< By volume.
-  std::map<Which, VolumeRequest> requests_;    ///< As last made.
-  std::map<Which, Named> claims_;
-  std::map<std::string, json::Value> pods_;                                 ///< By uid.
-  std::map<std::string, std::shared_ptr<agent::TokenCache>> token_caches_;  ///< By pod, which asks on one thread.
-  std::map<Which, Counted> figures_;
-  std::set<Which> owned_;  ///< Given to their group by this process.
+  mutable Mutex mutex_;
+  CondVar news_, tick_;
+  VolumeLedger ledger_ BERTH_GUARDED_BY(mutex_);
+  std::map<std::string, VolumePlace> places_ BERTH_GUARDED_BY(mutex_);  ///< By volume.
+  std::map<Which, VolumeRequest> requests_ BERTH_GUARDED_BY(mutex_);    ///< As last made.
+  std::map<Which, Named> claims_ BERTH_GUARDED_BY(mutex_);
+  std::map<std::string, json::Value> pods_ BERTH_GUARDED_BY(mutex_);                                 ///< By uid.
+  std::map<std::string, std::shared_ptr<agent::TokenCache>> token_caches_ BERTH_GUARDED_BY(mutex_);  ///< By pod, which asks on one thread.
+  std::map<Which, Counted> figures_ BERTH_GUARDED_BY(mutex_);
+  std::set<Which> owned_ BERTH_GUARDED_BY(mutex_);  ///< Given to their group by this process.
   agent::TaskGroup tasks_;
   std::thread timer_;
 };

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/devices/claim_protocol.h"
@@ -43,7 +42,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   ~Drivers() override {
     Drivers::stop_looking();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_over_ = true;
       changed_.notify_all();
     }
@@ -62,6 +61,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
     auto health = Messages::of(kHealthProtocol);
     if (!health) return std::unexpected(health.error());
     health_messages_ = std::move(*health);
+    const MutexLock lock(mutex_);
     if (const auto text = read_file(options_.checkpoint)) {
       const auto document = json::parse(*text);
       if (!document || !ledger_.restore(*document, options_.boot_id))
@@ -88,7 +88,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
     driver->endpoint = found.endpoint;
     driver->service = *service;
     driver->calls = std::move(*calls);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (auto added = registry_.add(found.name, found.endpoint, *service); !added) return added;
     log::info("devices", "the DRA driver {} is at {} ({})", found.name, found.endpoint, *service);
     driver->listener = std::thread([this, driver] { listen_to(*driver); });
@@ -99,7 +99,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   void deregister_plugin(const plugins::PluginInfo& found) override {
     DriverPtr gone;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       registry_.remove(found.name, found.endpoint, clock_.now());
       const auto at =
           std::ranges::find_if(drivers_, [&](const DriverPtr& one) { return one->name == found.name && one->endpoint == found.endpoint; });
@@ -115,28 +115,28 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   Result<void> prepare(const std::string& pod_uid, const std::vector<ClaimUse>& claims, const std::atomic<bool>& cancel) override {
     std::set<std::string> uids;
     for (const ClaimUse& one : claims) uids.insert(one.id.uid);
-    std::unique_lock lock(mutex_);
-    if (auto waited = occupy(lock, uids, cancel); !waited) return waited;
+    MutexLock lock(mutex_);
+    if (auto waited = occupy(uids, cancel); !waited) return waited;
     Result<void> out;
     // Nothing is noted for a driver that is not there: the pod could not be taken away again without it.
     for (const ClaimUse& one : claims)
       for (const std::string& driver : one.drivers)
         if (out && registry_.find(driver) == nullptr)
           out = fail(ErrorCode::kUnavailable, fmt::format("DRA driver {} is not registered", driver));
-    if (out) out = prepare_occupied(lock, pod_uid, claims, cancel);
+    if (out) out = prepare_occupied(pod_uid, claims, cancel);
     vacate(uids);
     return out;
   }
 
   Result<void> release(const std::string& pod_uid, const std::atomic<bool>& cancel) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     std::set<std::string> uids;
     for (const ClaimLedger::Claim* one : ledger_.claims_of(pod_uid)) uids.insert(one->id.uid);
     if (uids.empty()) return {};
-    if (auto waited = occupy(lock, uids, cancel); !waited) return waited;
+    if (auto waited = occupy(uids, cancel); !waited) return waited;
     Result<void> out;
     for (const ClaimCall& call : ledger_.release(pod_uid)) {
-      const auto answer = ask(lock, call, "NodeUnprepareResources", cancel);
+      const auto answer = ask(call, "NodeUnprepareResources", cancel);
       if (auto taken = answer ? ledger_.unprepared(call, *answer) : Result<void>(std::unexpected(answer.error())); !taken && out)
         out = std::move(taken);
     }
@@ -146,7 +146,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   }
 
   std::vector<std::string> cdi_devices(const std::vector<ContainerClaim>& uses) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::string> out;
     for (const ContainerClaim& use : uses)
       each_device(use, [&](const std::string&, const ClaimLedger::Device& device) {
@@ -157,9 +157,9 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   }
 
   std::vector<DeviceHealth> health(const ContainerClaim& use) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<DeviceHealth> out;
-    each_device(use, [&](const std::string& driver, const ClaimLedger::Device& device) {
+    each_device(use, [&](const std::string& driver, const ClaimLedger::Device& device) BERTH_REQUIRES(mutex_) {
       std::string id = device.cdi_ids.empty() ? fmt::format("{}/{}/{}", driver, device.pool, device.name) : device.cdi_ids.front();
       if (std::ranges::find(out, id, &DeviceHealth::id) != out.end()) return;
       out.push_back({std::move(id), registry_.health(driver, device.pool, device.name, clock_.now())});
@@ -168,13 +168,13 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   }
 
   std::optional<ClaimLedger::Claim> claim(const std::string& ns, const std::string& name) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const ClaimLedger::Claim* found = ledger_.find(ns, name);
     return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
   void look(const Pods& pods) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto endpoints = registry_.all();
     lock.unlock();
     std::vector<bool> answers;
@@ -199,19 +199,19 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
 
   void keep_looking(Duration period, std::function<Pods()> pods) override {
     keeper_ = std::thread([this, period, pods = std::move(pods)] {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       while (!is_unwatched_) {
         lock.unlock();
         look(pods());
         lock.lock();
-        changed_.wait_for(lock, period, [this] { return is_unwatched_.load(); });
+        changed_.wait_for(mutex_, period, [this] { return is_unwatched_.load(); });
       }
     });
   }
 
   void stop_looking() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_unwatched_ = true;
       changed_.notify_all();
     }
@@ -222,7 +222,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   void keep_only(const std::set<std::string>& pod_uids) {
     std::set<std::string> strangers;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       strangers = ledger_.others_than(pod_uids);
     }
     for (const std::string& uid : strangers)
@@ -231,29 +231,31 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   }
 
   /// Waits until nobody else is at one of these claims: drivers are asked one thing of a claim at a time.
-  Result<void> occupy(std::unique_lock<std::mutex>& lock, const std::set<std::string>& uids, const std::atomic<bool>& cancel) {
-    const auto is_free = [&] { return std::ranges::none_of(uids, [&](const std::string& uid) { return busy_.contains(uid); }); };
+  Result<void> occupy(const std::set<std::string>& uids, const std::atomic<bool>& cancel) BERTH_REQUIRES(mutex_) {
+    const auto is_free = [&]() BERTH_REQUIRES(mutex_) {
+      return std::ranges::none_of(uids, [&](const std::string& uid) { return busy_.contains(uid); });
+    };
     while (!is_free()) {
       if (cancel || is_over_) return fail(ErrorCode::kUnavailable, "called off");
-      changed_.wait_for(lock, kLookAgain);
+      changed_.wait_for(mutex_, kLookAgain);
     }
     busy_.insert(uids.begin(), uids.end());
     return {};
   }
-  void vacate(const std::set<std::string>& uids) {
+  void vacate(const std::set<std::string>& uids) BERTH_REQUIRES(mutex_) {
     for (const std::string& uid : uids) busy_.erase(uid);
     changed_.notify_all();
   }
 
-  Result<void> prepare_occupied(std::unique_lock<std::mutex>& lock, const std::string& pod_uid, const std::vector<ClaimUse>& claims,
-                                const std::atomic<bool>& cancel) {
+  Result<void> prepare_occupied(const std::string& pod_uid, const std::vector<ClaimUse>& claims, const std::atomic<bool>& cancel)
+      BERTH_REQUIRES(mutex_) {
     const auto calls = ledger_.use(pod_uid, claims);
     if (!calls) return std::unexpected(calls.error());
     // Before a driver is asked: should this process end meanwhile, the next one knows what to take back.
     if (!save())
       return fail(ErrorCode::kUnavailable, fmt::format("checkpoint ResourceClaim cache: {} cannot be written", options_.checkpoint));
     for (const ClaimCall& call : *calls) {
-      const auto answer = ask(lock, call, "NodePrepareResources", cancel);
+      const auto answer = ask(call, "NodePrepareResources", cancel);
       if (!answer) return std::unexpected(answer.error());
       if (auto taken = ledger_.prepared(call, *answer); !taken) {
         save();
@@ -265,8 +267,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   }
 
   /// Without the lock while the driver thinks.
-  Result<json::Value> ask(std::unique_lock<std::mutex>& lock, const ClaimCall& call, const std::string& method,
-                          const std::atomic<bool>& cancel) {
+  Result<json::Value> ask(const ClaimCall& call, const std::string& method, const std::atomic<bool>& cancel) BERTH_REQUIRES(mutex_) {
     const DriverRegistry::Endpoint* endpoint = registry_.find(call.driver);
     const auto found = endpoint == nullptr ? drivers_.end() : std::ranges::find_if(drivers_, [&](const DriverPtr& one) {
       return one->name == call.driver && one->endpoint == endpoint->path;
@@ -277,15 +278,16 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
     const std::string whole = fmt::format("{}.DRAPlugin/{}", claim_package(driver->service), method);
     const auto bytes = messages.encode(whole, Messages::Side::kRequest, claim_request(call));
     if (!bytes) return std::unexpected(bytes.error());
-    lock.unlock();
-    const auto answer = driver->calls->call("/" + whole, *bytes, options_.call_timeout_ms, &cancel);
-    lock.lock();
+    const auto answer = [&]() BERTH_REQUIRES(mutex_) {
+      const MutexUnlock free(mutex_);
+      return driver->calls->call("/" + whole, *bytes, options_.call_timeout_ms, &cancel);
+    }();
     if (!answer) return fail(ErrorCode::kUnavailable, fmt::format("{}: DRA driver {}: {}", method, call.driver, answer.error().message));
     return messages.decode(whole, Messages::Side::kAnswer, *answer);
   }
 
   template <typename Visit>
-  void each_device(const ContainerClaim& use, const Visit& visit) const {
+  void each_device(const ContainerClaim& use, const Visit& visit) const BERTH_REQUIRES(mutex_) {
     const ClaimLedger::Claim* found = ledger_.find(use.ns, use.claim);
     if (found == nullptr) return;
     for (const auto& [driver, devices] : found->drivers)
@@ -306,13 +308,13 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
           },
           driver.is_over);
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         registry_.forget_health(driver.name);
       }
       if (why.is(net::GrpcCode::kUnimplemented)) return;
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       const auto until = std::chrono::steady_clock::now() + kHealthRetry;
-      while (!driver.is_over && !is_over_ && std::chrono::steady_clock::now() < until) changed_.wait_for(lock, kLookAgain);
+      while (!driver.is_over && !is_over_ && std::chrono::steady_clock::now() < until) changed_.wait_for(mutex_, kLookAgain);
     }
   }
 
@@ -325,15 +327,15 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
                          seconds_of(one, "health_check_timeout_seconds")});
     std::set<std::string> pods;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const auto& [pool, device] : registry_.report(driver, devices, clock_.now())) pods.merge(ledger_.users(driver, pool, device));
     }
     if (options_.health_changed)
       for (const std::string& uid : pods) options_.health_changed(uid);
   }
 
-  /// Under the lock. False: the next process will not know.
-  bool save() {
+  /// False: the next process will not know.
+  bool save() BERTH_REQUIRES(mutex_) {
     const std::string text = json::serialize(ledger_.checkpoint(options_.boot_id));
     if (text == saved_) return true;
     if (!replace_file(options_.checkpoint, text)) {
@@ -350,14 +352,14 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   std::map<std::string, std::unique_ptr<Messages>> messages_;  ///< By service.
   std::unique_ptr<Messages> health_messages_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  CondVar changed_;
   std::atomic<bool> is_over_{false}, is_unwatched_{false};  ///< Unwatched: nobody looks by himself any more.
-  ClaimLedger ledger_;
-  DriverRegistry registry_;
-  std::vector<DriverPtr> drivers_;
-  std::set<std::string> busy_;  ///< Uids of claims that somebody is at.
-  std::string saved_;
+  ClaimLedger ledger_ BERTH_GUARDED_BY(mutex_);
+  DriverRegistry registry_ BERTH_GUARDED_BY(mutex_);
+  std::vector<DriverPtr> drivers_ BERTH_GUARDED_BY(mutex_);
+  std::set<std::string> busy_ BERTH_GUARDED_BY(mutex_);  ///< Uids of claims that somebody is at.
+  std::string saved_ BERTH_GUARDED_BY(mutex_);
   TimePoint reconciled_{};  ///< Of who looks.
   std::thread keeper_;
 };

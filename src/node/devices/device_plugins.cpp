@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/devices/plugin_files.h"
@@ -46,7 +46,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     service_.reset();
     std::vector<PluginPtr> all;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (auto& [resource, plugin] : plugins_) all.push_back(plugin);
       for (auto& plugin : ended_) all.push_back(plugin);
     }
@@ -62,6 +62,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     folder_.emplace(std::move(*folder));
     if (const auto text = read_file(options_.checkpoint)) {
       const auto document = json::parse(*text);
+      const MutexLock lock(mutex_);
       if (!document || !ledger_.restore(*document))
         log::warning("devices", "{} cannot be read: which container has which device is not known any more", options_.checkpoint);
     }
@@ -77,46 +78,46 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   }
 
   DeviceLedger::Inventory inventory() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return ledger_.inventory(clock_.now());
   }
 
   DeviceLedger::ByResource held(const std::string& uid, const std::string& container) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return ledger_.held_devices(uid, container);
   }
   DeviceLedger::ByResource healthy_devices() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return ledger_.healthy_devices();
   }
 
   void keep_only(const std::set<std::string>& uids) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ledger_.keep_only(uids);
     save();
   }
   void release(const std::string& uid) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ledger_.release(uid);
     save();
   }
   numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return ledger_.hints(pod, container, options_.machine);
   }
   numa::HintsByResource pod_hints(const json::Value& pod) const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return ledger_.pod_hints(pod, options_.machine);
   }
   std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto refusal = ledger_.give(pod, container, near);
     save();
     return refusal;
   }
 
   Result<DeviceGrant> prepare(const std::string& uid, const std::string& container) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [resource, ids] : ledger_.held(uid, container)) {
       const auto found = plugins_.find(resource);
       const PluginPtr plugin = found == plugins_.end() ? nullptr : found->second;
@@ -206,7 +207,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   void take(PluginPtr plugin, const json::Value& options) {
     plugin->wants_pre_start = json::get_bool(options, {"pre_start_required"});
     plugin->has_preferences = json::get_bool(options, {"get_preferred_allocation_available"});
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     join_ended();
     auto& known = plugins_[plugin->resource];
     if (known != nullptr) {
@@ -218,7 +219,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   }
 
   /// Those whose threads have said that they are done.
-  void join_ended() {
+  void join_ended() BERTH_REQUIRES(mutex_) {
     std::erase_if(ended_, [](const PluginPtr& plugin) {
       if (!plugin->is_done) return false;
       plugin->thread.join();
@@ -238,7 +239,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
         plugin.is_over);
     log::warning("devices", "the device plugin of {} at {} has ended: {}", plugin.resource, plugin.endpoint, why.message);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto found = plugins_.find(plugin.resource);
       const bool is_current = found != plugins_.end() && found->second.get() == &plugin;
       if (is_current) {
@@ -257,7 +258,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
       devices[std::string(json::get_string(one, {"ID"}))] = {json::get_string(one, {"health"}) == "Healthy", numa_nodes(one)};
     bool is_other = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto found = plugins_.find(plugin.resource);
       if (found == plugins_.end() || found->second.get() != &plugin) return;
       is_other = ledger_.report(plugin.resource, std::move(devices));
@@ -303,8 +304,7 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     return answers[0];
   }
 
-  /// Under the lock.
-  void save() {
+  void save() BERTH_REQUIRES(mutex_) {
     const std::string text = json::serialize(ledger_.checkpoint());
     if (text == saved_) return;
     if (replace_file(options_.checkpoint, text))
@@ -320,11 +320,11 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
   std::optional<SocketFolder> folder_;  ///< Before the service: whoever has the folder may not find it served.
   std::unique_ptr<net::GrpcService> service_;
 
-  mutable std::mutex mutex_;
-  DeviceLedger ledger_;
-  std::map<std::string, PluginPtr> plugins_;  ///< By resource.
-  std::vector<PluginPtr> ended_;              ///< Whose threads are to be joined.
-  std::string saved_;
+  mutable Mutex mutex_;
+  DeviceLedger ledger_ BERTH_GUARDED_BY(mutex_);
+  std::map<std::string, PluginPtr> plugins_ BERTH_GUARDED_BY(mutex_);  ///< By resource.
+  std::vector<PluginPtr> ended_ BERTH_GUARDED_BY(mutex_);              ///< Whose threads are to be joined.
+  std::string saved_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace

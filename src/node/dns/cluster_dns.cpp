@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/informer.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/pod_network.h"
@@ -187,7 +187,7 @@ struct ClusterDns::Impl : Guarded<Impl> {
     if (first.ec != std::errc() || first.ptr == end) return "2 0 0\n";
     const auto second = std::from_chars(first.ptr + 1, end, type);
     if (second.ec != std::errc() || second.ptr == end) return "2 0 0\n";
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return pages.answer(names, {second.ptr + 1, end}, type, from, kAnswerRoom);
   }
 
@@ -204,14 +204,15 @@ struct ClusterDns::Impl : Guarded<Impl> {
     };
     follow(services, [](const client::Object& service) { return key_of(service.ns(), service.name()); });
     follow(slices, slice_service);
-    namespaces.add_handler({.on_add = [this](const client::ObjectRef& ns) { locked([&] { names.add_namespace(ns->name()); }); },
-                            .on_update = [](const client::ObjectRef&, const client::ObjectRef&) {},
-                            .on_delete = [this](const client::ObjectRef& ns) { locked([&] { names.erase_namespace(ns->name()); }); }});
+    namespaces.add_handler(
+        {.on_add = [this](const client::ObjectRef& ns) { locked([&]() BERTH_REQUIRES(mutex) { names.add_namespace(ns->name()); }); },
+         .on_update = [](const client::ObjectRef&, const client::ObjectRef&) {},
+         .on_delete = [this](const client::ObjectRef& ns) { locked([&]() BERTH_REQUIRES(mutex) { names.erase_namespace(ns->name()); }); }});
     namespaces.start();
   }
 
-  void locked(const auto& change) {
-    const std::lock_guard lock(mutex);
+  void locked(const auto& change) BERTH_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
     change();
   }
 
@@ -237,7 +238,7 @@ struct ClusterDns::Impl : Guarded<Impl> {
         documents.push_back(held.back().get());
       }
       const auto document = service ? service->parsed() : nullptr;
-      locked([&] { document ? names.set_service(*document, documents) : names.erase_service(ns, name); });
+      locked([&]() BERTH_REQUIRES(mutex) { document ? names.set_service(*document, documents) : names.erase_service(ns, name); });
     }
     const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
     pause = std::clamp(20 * took, kPause, kLongestPause);
@@ -245,9 +246,9 @@ struct ClusterDns::Impl : Guarded<Impl> {
 
   client::Client& client;
   const ClusterDnsOptions options;
-  std::mutex mutex;
-  Names names;  ///< Under mutex.
-  Pages pages;  ///< Under mutex.
+  Mutex mutex;
+  Names names BERTH_GUARDED_BY(mutex);
+  Pages pages BERTH_GUARDED_BY(mutex);
   client::Informer services, slices, namespaces;
   std::set<std::string> dirty;
   Duration pause = kPause;

@@ -2,11 +2,11 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <mutex>
 #include <string>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "node/state_files.h"
 
 namespace berth::node::numa {
@@ -24,7 +24,7 @@ class KeptLedger {
     const auto text = read_file(file_);
     if (!text) return {};
     const auto document = json::parse(*text);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto restored = document ? ledger_.restore(*document) : Result<void>(invalid("it cannot be read"));
     if (restored) return {};
     return invalid(fmt::format("could not restore state from checkpoint: {}; {}", restored.error().message, advice(file_, whose_)));
@@ -38,13 +38,13 @@ class KeptLedger {
 
   template <typename Look>
   auto look(const Look& look) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return look(ledger_);
   }
   /// Writes the file where the ledger is another afterwards.
   template <typename Change>
   auto change(const Change& change) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     struct AtEnd {
       KeptLedger& kept;
       ~AtEnd() { kept.save(); }
@@ -56,7 +56,7 @@ class KeptLedger {
   static std::string advice(const std::string& file, const std::string& whose) {
     return fmt::format("drain this node and delete the {} manager checkpoint file {} before starting it again", whose, file);
   }
-  void save() {
+  void save() BERTH_REQUIRES(mutex_) {
     const std::string text = json::serialize(ledger_.checkpoint());
     if (text == saved_) return;
     if (replace_file(file_, text))
@@ -66,10 +66,10 @@ class KeptLedger {
                    whose_);
   }
 
-  mutable std::mutex mutex_;
-  Ledger ledger_;
+  mutable Mutex mutex_;
+  Ledger ledger_ BERTH_GUARDED_BY(mutex_);
   const std::string file_, whose_;
-  std::string saved_;
+  std::string saved_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::node::numa

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/agent/leftovers.h"
@@ -49,7 +48,7 @@ class Watching final : public PluginWatcher {
         }) {}
   ~Watching() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       is_over_ = true;
     }
     wake_.notify_all();
@@ -60,7 +59,7 @@ class Watching final : public PluginWatcher {
   Watching& operator=(const Watching&) = delete;
 
   void look() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_asked_ = true;
     wake_.notify_all();
   }
@@ -71,10 +70,10 @@ class Watching final : public PluginWatcher {
   void run() {
     while (!is_over_) {
       const auto there = sockets_below(options_.directory);
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       is_asked_ = false;
       carry_out(registry_.look(there, clock_.now()));
-      wake_.wait_for(lock, options_.period, [this] { return is_over_ || is_asked_; });
+      wake_.wait_for(mutex_, options_.period, [this]() BERTH_REQUIRES(mutex_) { return is_over_ || is_asked_; });
     }
   }
 
@@ -84,7 +83,7 @@ class Watching final : public PluginWatcher {
     for (const Effect& effect : effects)
       tasks_.run([this, effect] {
         const bool is_accepted = effect.kind == Effect::Kind::kRegister ? take(effect.path) : drop(effect.path);
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         carry_out(registry_.done(effect, is_accepted, clock_.now()));
       });
   }
@@ -103,7 +102,7 @@ class Watching final : public PluginWatcher {
     tell(**calls, *plugin, taken ? "" : taken.error().message);
     if (!taken) return complain(socket, taken.error().message);
     log::info("plugins", "{} {} is registered, at {}", plugin->type, plugin->name, plugin->endpoint);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     taken_[socket] = *plugin;
     return true;
   }
@@ -111,7 +110,7 @@ class Watching final : public PluginWatcher {
   bool drop(const std::string& socket) {
     PluginInfo plugin;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       plugin = std::move(taken_.extract(socket).mapped());
     }
     log::info("plugins", "{} {} is gone from {}", plugin.type, plugin.name, socket);
@@ -156,11 +155,11 @@ class Watching final : public PluginWatcher {
   const agent::DirectoryLock directory_lock_;
   std::atomic<bool> is_over_{false};
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_asked_ = false;
-  PluginRegistry registry_;
-  std::map<std::string, PluginInfo> taken_;  ///< By socket.
+  Mutex mutex_;
+  CondVar wake_;
+  bool is_asked_ BERTH_GUARDED_BY(mutex_) = false;
+  PluginRegistry registry_ BERTH_GUARDED_BY(mutex_);
+  std::map<std::string, PluginInfo> taken_ BERTH_GUARDED_BY(mutex_);  ///< By socket.
   agent::TaskGroup tasks_;
   std::thread thread_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::node::services {
 namespace {
@@ -26,18 +27,18 @@ bool is_eligible(const json::Value& node) {
 }  // namespace
 
 void ProxyHealth::changes_wait() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!waits_since_) waits_since_ = clock_.now();
 }
 
 void ProxyHealth::changes_done() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   waits_since_.reset();
   done_at_ = clock_.now();
 }
 
 void ProxyHealth::set_node(const json::Value& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   is_eligible_ = is_eligible(node);
 }
 
@@ -49,7 +50,7 @@ net::HttpResponse ProxyHealth::answer(std::string_view path) const {
     out.body = "404 page not found\n";
     return out;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const TimePoint now = clock_.now();
   const bool is_healthy = done_at_ && (!waits_since_ || now - *waits_since_ < kPatience);
   out.status = is_healthy && (path == "/livez" || is_eligible_) ? 200 : 503;

@@ -2,12 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mutex.h"
 #include "net/http.h"
 #include "net/server.h"
 
@@ -29,9 +29,9 @@ class ProxyHealth {
 
  private:
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::optional<TimePoint> waits_since_, done_at_;
-  bool is_eligible_ = true;
+  mutable Mutex mutex_;
+  std::optional<TimePoint> waits_since_ BERTH_GUARDED_BY(mutex_), done_at_ BERTH_GUARDED_BY(mutex_);
+  bool is_eligible_ BERTH_GUARDED_BY(mutex_) = true;
 };
 
 /// Serves the above at every address of the machine; nullptr, said in the log, where somebody else has the port: one a machine is enough.

@@ -2,10 +2,10 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
 
 #include "base/json.h"
 #include "base/lifeline.h"
+#include "base/mutex.h"
 #include "model/api_status.h"
 #include "net/websocket.h"
 #include "node/simulated/pod_shell.h"
@@ -20,15 +20,15 @@ constexpr std::size_t kMaxWorlds = 256, kMaxInput = 1 << 20;
 
 /// A world and the lock of who works in it.
 struct OwnedWorld {
-  std::mutex mutex;
+  Mutex mutex;
   ShellWorld world;
 };
 
 std::shared_ptr<OwnedWorld> world_of(const ExecTarget& target) {
-  static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<OwnedWorld>> worlds;
-  static std::deque<std::string> order;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::map<std::string, std::shared_ptr<OwnedWorld>> worlds BERTH_GUARDED_BY(mutex);
+  static std::deque<std::string> order BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   const std::string key = target.pod_uid + "/" + target.container;
   if (const auto found = worlds.find(key); found != worlds.end()) return found->second;
   auto made = std::make_shared<OwnedWorld>();
@@ -85,7 +85,7 @@ class ExecSession : public Guarded<ExecSession> {
     net::WebSocket::Callbacks callbacks;
     callbacks.on_message = guarded([](ExecSession& self, net::WebSocketMessage::Kind, const std::string& data) { self.hear(data); });
     callbacks.on_close = guarded([](ExecSession& self, std::uint16_t, const std::string&) { self.has_closed_ = true; });
-    const std::lock_guard lock(mutex_);  // A message may come before there is a socket to answer by.
+    const MutexLock lock(mutex_);  // A message may come before there is a socket to answer by.
     shell_ = std::make_unique<PodShell>(world_->world, now_);
     socket_ = std::make_shared<net::WebSocket>(std::move(stream), net::WebSocketRole::kServer, std::move(callbacks));
     if (PodShell::is_interactive(command_)) {
@@ -100,7 +100,7 @@ class ExecSession : public Guarded<ExecSession> {
  private:
   static constexpr std::string_view kPrompt = "/ # ";
 
-  void say(Channel channel, std::string_view text) {
+  void say(Channel channel, std::string_view text) BERTH_REQUIRES(mutex_) {
     if (text.empty()) return;
     std::string frame(1, channel);
     for (const char c : text) {
@@ -111,7 +111,7 @@ class ExecSession : public Guarded<ExecSession> {
   }
 
   void hear(const std::string& data) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (is_over_ || data.empty()) return;
     if (static_cast<unsigned char>(data[0]) == kCloseChannel) {
       if (data.size() > 1 && data[1] == kStdin) finish_input();
@@ -127,18 +127,21 @@ class ExecSession : public Guarded<ExecSession> {
     if (PodShell::is_interactive(command_)) take_lines();
   }
 
-  void take_lines() {
+  void take_lines() BERTH_REQUIRES(mutex_) {
     for (std::size_t end = input_.find('\n'); end != std::string::npos && !is_over_; end = input_.find('\n')) {
       const std::string line = input_.substr(0, end);
       input_.erase(0, end + 1);
-      last_ = in_world([&] { return shell_->line(line, ""); });
+      {
+        const MutexLock lock(world_->mutex);
+        last_ = shell_->line(line, "");
+      }
       tell(last_);
       if (last_.ended) return end_session(last_);
       if (has_terminal_) say(kStdout, kPrompt);
     }
   }
 
-  void finish_input() {
+  void finish_input() BERTH_REQUIRES(mutex_) {
     if (is_over_) return;
     if (!PodShell::is_interactive(command_)) return run(input_);
     if (!input_.empty()) input_ += '\n';
@@ -146,17 +149,21 @@ class ExecSession : public Guarded<ExecSession> {
     if (!is_over_) end_session(last_);
   }
 
-  void run(const std::string& input) {
-    const ShellResult result = in_world([&] { return shell_->run(command_, input); });
+  void run(const std::string& input) BERTH_REQUIRES(mutex_) {
+    ShellResult result;
+    {
+      const MutexLock lock(world_->mutex);
+      result = shell_->run(command_, input);
+    }
     tell(result);
     end_session(result);
   }
 
-  void tell(const ShellResult& result) {
+  void tell(const ShellResult& result) BERTH_REQUIRES(mutex_) {
     say(kStdout, result.out);
     if (!result.not_found) say(has_terminal_ ? kStdout : kStderr, result.err);
   }
-  void end_session(const ShellResult& result) {
+  void end_session(const ShellResult& result) BERTH_REQUIRES(mutex_) {
     is_over_ = true;
     std::string frame(1, kError);
     frame += json::serialize(json::Value(outcome_of(result, command_)));
@@ -164,29 +171,24 @@ class ExecSession : public Guarded<ExecSession> {
     socket_->close();
   }
 
-  template <typename Work>
-  ShellResult in_world(const Work& work) {
-    const std::lock_guard lock(world_->mutex);
-    return work();
-  }
-
   const std::shared_ptr<OwnedWorld> world_;
   const std::string now_;
   std::atomic<bool> has_closed_{false};
-  std::mutex mutex_;  ///< Of what follows.
-  std::vector<std::string> command_;
-  bool has_input_ = false, has_terminal_ = false, is_over_ = false;
-  std::string input_;
-  ShellResult last_;
-  std::unique_ptr<PodShell> shell_;
-  std::shared_ptr<net::WebSocket> socket_;
+  Mutex mutex_;  ///< Of what follows.
+  std::vector<std::string> command_ BERTH_GUARDED_BY(mutex_);
+  bool has_input_ BERTH_GUARDED_BY(mutex_) = false,
+                  has_terminal_ BERTH_GUARDED_BY(mutex_) = false, is_over_ BERTH_GUARDED_BY(mutex_) = false;
+  std::string input_ BERTH_GUARDED_BY(mutex_);
+  ShellResult last_ BERTH_GUARDED_BY(mutex_);
+  std::unique_ptr<PodShell> shell_ BERTH_GUARDED_BY(mutex_);
+  std::shared_ptr<net::WebSocket> socket_ BERTH_GUARDED_BY(mutex_);
 };
 
 /// The sessions that run, so that somebody owns them; those that have closed go when the next one comes.
 void keep(std::shared_ptr<ExecSession> session) {
-  static std::mutex mutex;
-  static std::deque<std::shared_ptr<ExecSession>> sessions;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  static std::deque<std::shared_ptr<ExecSession>> sessions BERTH_GUARDED_BY(mutex);
+  const MutexLock lock(mutex);
   std::erase_if(sessions, [](const auto& one) { return one->has_closed(); });
   sessions.push_back(std::move(session));
 }

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 #include <unordered_set>
 
@@ -10,6 +9,7 @@
 #include "base/json_scan.h"
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "client/informer.h"
 #include "net/tracing/tracer.h"
 #include "node/simulated/devices.h"
@@ -117,8 +117,8 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   bool pumping = false;
   TimerId timer = TimerId::kNone;
   TimePoint timer_at{};
-  std::mutex names_mutex;
-  std::unordered_set<std::string> names;  ///< The fleet's nodes, for other threads.
+  Mutex names_mutex;
+  std::unordered_set<std::string> names BERTH_GUARDED_BY(names_mutex);  ///< The fleet's nodes, for other threads.
   std::atomic<std::size_t> ready{0}, count{0};
   /// By node: what its slices were made of, and their names.
   std::map<std::string, std::pair<std::string, std::set<std::string>>> published;
@@ -213,7 +213,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   }
 
   void add_name(const std::string& name) {
-    std::lock_guard lock(names_mutex);
+    MutexLock lock(names_mutex);
     names.insert(name);
   }
 
@@ -222,7 +222,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
     fleet.remove_node(object.name());
     fleet.forget_stranger(object.name());
     {
-      std::lock_guard lock(names_mutex);
+      MutexLock lock(names_mutex);
       names.erase(object.name());
     }
     pump();
@@ -320,10 +320,14 @@ SimulatedNodes::~SimulatedNodes() {
 
 void SimulatedNodes::start() { impl_->start(); }
 void SimulatedNodes::set_steady_heartbeats(bool steady) {
+  impl_->loop.assert_on_loop();
   impl_->fleet.set_steady_heartbeats(steady, impl_->loop.now());
   impl_->pump();
 }
-const Fleet& SimulatedNodes::fleet() const { return impl_->fleet; }
+const Fleet& SimulatedNodes::fleet() const {
+  impl_->loop.assert_on_loop();
+  return impl_->fleet;
+}
 std::size_t SimulatedNodes::ready_nodes() const { return impl_->ready; }
 std::size_t SimulatedNodes::node_count() const { return impl_->count; }
 
@@ -333,7 +337,7 @@ SimulatedNodes::Backend SimulatedNodes::backend() {
     const auto impl = weak.lock();
     if (!impl || impl->has_ended()) return false;
     {
-      std::lock_guard lock(impl->names_mutex);
+      MutexLock lock(impl->names_mutex);
       if (!impl->names.contains(node)) return false;
     }
     impl->loop.post([weak = std::weak_ptr<Impl>(impl), node, request = std::make_shared<net::HttpRequest>(std::move(request)),

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "base/mutex.h"
+
 namespace berth::placement::devices {
 namespace {
 
@@ -27,7 +29,7 @@ bool SelectorFailures::any(const std::vector<std::string>& of_class, const std::
       key.append(selector).push_back('\0');
     }
   if (selectors.empty()) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lists_.size() > kMostLists) {
     lists_.clear();
     matcher_ = std::make_unique<Matcher>();

@@ -3,11 +3,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "model/views/device_views.h"
 #include "placement/devices/matcher.h"
 
@@ -30,9 +30,9 @@ class SelectorFailures {
   };
   using BySlice = std::unordered_map<const model::ResourceSliceView*, Known>;
 
-  std::mutex mutex_;
-  std::unique_ptr<Matcher> matcher_ = std::make_unique<Matcher>();
-  std::map<std::string, BySlice, std::less<>> lists_;
+  Mutex mutex_;
+  std::unique_ptr<Matcher> matcher_ BERTH_GUARDED_BY(mutex_) = std::make_unique<Matcher>();
+  std::map<std::string, BySlice, std::less<>> lists_ BERTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace berth::placement::devices

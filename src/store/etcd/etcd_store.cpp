@@ -8,6 +8,7 @@
 
 #include "base/go/strings.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "store/etcd/calls.h"
 
 namespace berth::store::etcd {
@@ -76,7 +77,7 @@ bool EtcdStore::is_fence(std::string_view key) const {
 }
 
 FencePtr EtcdStore::fence() {
-  const std::lock_guard lock(calls_mutex_);
+  const MutexLock lock(calls_mutex_);
   return fence_;
 }
 
@@ -129,7 +130,7 @@ std::optional<std::int64_t> EtcdStore::lease_for(Duration ttl, WriteCall* call) 
   const auto seconds = asked + shared_for;
   LeaseCall* grant = nullptr;
   {
-    const std::lock_guard lock(calls_mutex_);
+    const MutexLock lock(calls_mutex_);
     LeaseState& lease = leases_[asked];
     if (lease.id != 0 && lease.used < kMostUses && std::chrono::steady_clock::now() < lease.until) {
       ++lease.used;
@@ -147,7 +148,7 @@ std::optional<std::int64_t> EtcdStore::lease_for(Duration ttl, WriteCall* call) 
 void EtcdStore::lease_granted(std::int64_t asked, std::int64_t id) {
   std::vector<WriteCall*> waiting;
   {
-    const std::lock_guard lock(calls_mutex_);
+    const MutexLock lock(calls_mutex_);
     LeaseState& lease = leases_[asked];
     lease.is_asked = false;
     lease.id = id;
@@ -167,7 +168,7 @@ void EtcdStore::lease_granted(std::int64_t asked, std::int64_t id) {
 void EtcdStore::raise_fence(WriteCall* call) {
   FenceCall* raise = nullptr;
   {
-    const std::lock_guard lock(calls_mutex_);
+    const MutexLock lock(calls_mutex_);
     if (fence_ == call->fence) {
       fenced_.push_back(call);
       if (is_raising_) return;
@@ -183,7 +184,7 @@ void EtcdStore::fence_raised(std::optional<Fence> now, const std::string& why) {
   const auto revision = now ? std::optional(now->revision) : std::nullopt;
   std::vector<WriteCall*> waiting;
   {
-    const std::lock_guard lock(calls_mutex_);
+    const MutexLock lock(calls_mutex_);
     if (now) fence_ = std::make_shared<const Fence>(std::move(*now));
     is_raising_ = false;
     waiting.swap(fenced_);
@@ -197,7 +198,7 @@ void EtcdStore::fence_raised(std::optional<Fence> now, const std::string& why) {
 }
 
 void EtcdStore::forget_leases() {
-  const std::lock_guard lock(calls_mutex_);
+  const MutexLock lock(calls_mutex_);
   for (auto& [seconds, lease] : leases_) lease.id = 0;
 }
 
@@ -216,8 +217,8 @@ Result<void> EtcdStore::ask(const std::function<grpc::Status(Member&, grpc::Clie
       const auto code = status.error_code() == grpc::StatusCode::OUT_OF_RANGE ? ErrorCode::kConflict : ErrorCode::kUnavailable;
       return fail(code, fmt::format("etcd at {}: {}", members_[used].address, status.error_message()));
     }
-    std::unique_lock lock(watch_mutex_);
-    watch_wake_.wait_for(lock, kPauseBetweenStreams, [this] { return closing_.load(); });
+    MutexLock lock(watch_mutex_);
+    watch_wake_.wait_for(watch_mutex_, kPauseBetweenStreams, [this]() BERTH_REQUIRES(watch_mutex_) { return closing_.load(); });
   }
 }
 
@@ -269,7 +270,7 @@ Result<Revision> EtcdStore::read(const std::function<Result<void>(SharedRecord)>
 }
 
 Result<std::int64_t> EtcdStore::fill_lease(std::int64_t seconds) {
-  const std::lock_guard lock(fill_mutex_);
+  const MutexLock lock(fill_mutex_);
   if (const auto found = fill_leases_.find(seconds); found != fill_leases_.end()) return found->second;
   pb::LeaseGrantRequest request;
   request.set_ttl(seconds);
@@ -391,7 +392,7 @@ void EtcdStore::nudge(std::function<void(bool)> done) {
 void EtcdStore::follow(Revision after, Follower& follower) {
   stop();
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     watch_stopping_ = false;
   }
   reached_ = after;
@@ -402,7 +403,7 @@ void EtcdStore::follow(Revision after, Follower& follower) {
 
 void EtcdStore::stop() {
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     watch_stopping_ = true;
     if (watch_context_ != nullptr) watch_context_->TryCancel();
   }
@@ -414,17 +415,17 @@ void EtcdStore::stop() {
 
 void EtcdStore::reconnect() {
   leave(member());
-  const std::lock_guard lock(watch_mutex_);
+  const MutexLock lock(watch_mutex_);
   if (watch_context_ != nullptr) watch_context_->TryCancel();
 }
 
 void EtcdStore::run_watch(Revision, Follower& follower) {
   for (;;) {
     const bool is_lost = !read_stream(follower);
-    std::unique_lock lock(watch_mutex_);
+    MutexLock lock(watch_mutex_);
     if (watch_stopping_) return;
     if (is_lost) break;
-    watch_wake_.wait_for(lock, kPauseBetweenStreams, [this] { return watch_stopping_; });
+    watch_wake_.wait_for(watch_mutex_, kPauseBetweenStreams, [this]() BERTH_REQUIRES(watch_mutex_) { return watch_stopping_; });
     if (watch_stopping_) return;
   }
   following_ = false;
@@ -435,7 +436,7 @@ bool EtcdStore::read_stream(Follower& follower) {
   grpc::ClientContext* context = nullptr;
   const std::size_t used = member();
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     if (watch_stopping_) return true;
     watch_context_ = std::make_unique<grpc::ClientContext>();
     // A member that lost its leader ends the stream instead of standing still.
@@ -465,7 +466,7 @@ bool EtcdStore::read_stream(Follower& follower) {
   const grpc::Status status = stream->Finish();
   bool is_failed = false;
   {
-    const std::lock_guard lock(watch_mutex_);
+    const MutexLock lock(watch_mutex_);
     is_failed = !watch_stopping_ && !is_lost;
   }
   if (is_failed) {
@@ -518,8 +519,8 @@ void EtcdStore::run_guard() {
   int behind = 0, looks = 0;
   while (!closing_) {
     {
-      std::unique_lock lock(watch_mutex_);
-      watch_wake_.wait_for(lock, kLook, [this] { return closing_.load(); });
+      MutexLock lock(watch_mutex_);
+      watch_wake_.wait_for(watch_mutex_, kLook, [this]() BERTH_REQUIRES(watch_mutex_) { return closing_.load(); });
       if (closing_) return;
     }
     outcomes_.expire(Outcomes::Clock::now());
@@ -556,7 +557,7 @@ void EtcdStore::run_guard() {
 }
 
 void EtcdStore::reconnect_from(std::size_t used) {
-  const std::lock_guard lock(watch_mutex_);
+  const MutexLock lock(watch_mutex_);
   if (watch_member_ == used && watch_context_ != nullptr) watch_context_->TryCancel();
 }
 

@@ -7,12 +7,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/deadlines.h"
+#include "base/mutex.h"
 #include "rpc.grpc.pb.h"
 #include "store/etcd/outcomes.h"
 #include "store/shared.h"
@@ -139,25 +138,25 @@ class EtcdStore final : public SharedStore {
   std::vector<Member> members_;
   std::atomic<std::size_t> current_{0};
   grpc::CompletionQueue queue_;
-  std::mutex calls_mutex_;
+  Mutex calls_mutex_;
   std::atomic<bool> closing_{false};
   std::atomic<int> open_calls_{0};
-  FencePtr fence_;                  ///< Under calls_mutex_.
-  std::vector<WriteCall*> fenced_;  ///< Wait for the fence. Under calls_mutex_.
-  bool is_raising_ = false;
-  std::map<std::int64_t, LeaseState> leases_;  ///< By seconds. Under calls_mutex_.
-  std::mutex fill_mutex_;
-  std::map<std::int64_t, std::int64_t> fill_leases_;  ///< By seconds. Under fill_mutex_.
+  FencePtr fence_ BERTH_GUARDED_BY(calls_mutex_);                  ///< Under calls_mutex_.
+  std::vector<WriteCall*> fenced_ BERTH_GUARDED_BY(calls_mutex_);  ///< Wait for the fence. Under calls_mutex_.
+  bool is_raising_ BERTH_GUARDED_BY(calls_mutex_) = false;
+  std::map<std::int64_t, LeaseState> leases_ BERTH_GUARDED_BY(calls_mutex_);  ///< By seconds. Under calls_mutex_.
+  Mutex fill_mutex_;
+  std::map<std::int64_t, std::int64_t> fill_leases_ BERTH_GUARDED_BY(fill_mutex_);  ///< By seconds. Under fill_mutex_.
 
   Outcomes outcomes_;
 
-  std::mutex watch_mutex_;
-  std::condition_variable watch_wake_;
-  std::unique_ptr<grpc::ClientContext> watch_context_;
-  bool watch_stopping_ = false;
-  std::size_t watch_member_ = 0;
-  std::string last_complaint_;
-  std::chrono::steady_clock::time_point complained_at_{};
+  Mutex watch_mutex_;
+  CondVar watch_wake_;
+  std::unique_ptr<grpc::ClientContext> watch_context_ BERTH_GUARDED_BY(watch_mutex_);
+  bool watch_stopping_ BERTH_GUARDED_BY(watch_mutex_) = false;
+  std::size_t watch_member_ BERTH_GUARDED_BY(watch_mutex_) = 0;
+  std::string last_complaint_ BERTH_GUARDED_BY(watch_mutex_);
+  std::chrono::steady_clock::time_point complained_at_ BERTH_GUARDED_BY(watch_mutex_){};
   std::atomic<Revision> reached_{0};
   std::atomic<bool> following_{false};
   std::thread queue_thread_, watch_thread_, guard_thread_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/mutex.h"
+
 namespace berth::store::etcd {
 namespace {
 
@@ -23,14 +25,14 @@ std::string new_mark() {
 SoughtPtr Outcomes::begin(const std::string& key, Bytes value) {
   auto sought = std::make_shared<Sought>(Sought{key, std::move(value), {}, 0, 0});
   if (sought->value == nullptr) sought->mark = new_mark();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   sought->term = term_;
   under_way_.emplace(key, sought);
   return sought;
 }
 
 void Outcomes::end(const SoughtPtr& sought) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [first, last] = under_way_.equal_range(sought->key);
   const auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second == sought; });
   if (found != last) under_way_.erase(found);
@@ -50,7 +52,7 @@ void Outcomes::wait(const SoughtPtr& sought, Revision fence, Clock::time_point u
   Waiting one{sought, fence, until, std::move(done)};
   Outcome outcome{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!is_decided(one)) {
       waiting_.push_back(std::move(one));
       ++waiting_count_;
@@ -63,7 +65,7 @@ void Outcomes::wait(const SoughtPtr& sought, Revision fence, Clock::time_point u
 
 void Outcomes::begin_following() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++term_;
     is_following_ = true;
     reached_ = 0;
@@ -73,21 +75,21 @@ void Outcomes::begin_following() {
 
 void Outcomes::stop_following() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_following_ = false;
   }
   settle([this](const Waiting& one) { return is_decided(one); });
 }
 
 void Outcomes::saw_put(const std::string& key, const std::string& value, Revision revision) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [first, last] = under_way_.equal_range(key);
   for (auto at = first; at != last; ++at)
     if (at->second->value != nullptr && *at->second->value == value) at->second->seen = revision;
 }
 
 void Outcomes::saw_deletion(const std::string& key, const std::string& mark, Revision revision) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [first, last] = under_way_.equal_range(key);
   for (auto at = first; at != last; ++at)
     if (at->second->value == nullptr && at->second->mark == mark) at->second->seen = revision;
@@ -95,7 +97,7 @@ void Outcomes::saw_deletion(const std::string& key, const std::string& mark, Rev
 
 void Outcomes::reached(Revision revision) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reached_ = std::max(reached_, revision);
   }
   if (waiting_count_ > 0) settle([this](const Waiting& one) { return is_decided(one); });
@@ -108,7 +110,7 @@ void Outcomes::expire(Clock::time_point now) {
 void Outcomes::settle(const std::function<bool(const Waiting&)>& which) {
   std::vector<std::pair<Waiting, Outcome>> settled;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(waiting_, [&](Waiting& one) {
       if (!which(one)) return false;
       const Outcome outcome = outcome_of(one);

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/mutex.h"
 #include "store/store.h"
 
 namespace berth::store::etcd {
@@ -66,12 +66,12 @@ class Outcomes {
   /// Takes out those of whom `which` says so, and tells them.
   void settle(const std::function<bool(const Waiting&)>& which);
 
-  std::mutex mutex_;
-  std::unordered_multimap<std::string, SoughtPtr> under_way_;  ///< By key.
-  std::vector<Waiting> waiting_;
-  std::uint64_t term_ = 0;
-  bool is_following_ = false;
-  Revision reached_ = 0;
+  Mutex mutex_;
+  std::unordered_multimap<std::string, SoughtPtr> under_way_ BERTH_GUARDED_BY(mutex_);  ///< By key.
+  std::vector<Waiting> waiting_ BERTH_GUARDED_BY(mutex_);
+  std::uint64_t term_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool is_following_ BERTH_GUARDED_BY(mutex_) = false;
+  Revision reached_ BERTH_GUARDED_BY(mutex_) = 0;
   std::atomic<std::size_t> waiting_count_{0};
 };
 

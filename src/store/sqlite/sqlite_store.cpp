@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace berth::store::sqlite {
 namespace {
@@ -180,7 +181,7 @@ SqliteStore::SqliteStore(SqliteOptions options, FileLock lock, Database db)
 
 SqliteStore::~SqliteStore() {
   {
-    std::lock_guard lock(checkpoint_mutex_);
+    MutexLock lock(checkpoint_mutex_);
     stopping_ = true;
   }
   checkpoint_wake_.notify_all();
@@ -378,7 +379,7 @@ void SqliteStore::start_checkpointer(Database own_connection) {
         auto* store = static_cast<SqliteStore*>(self);
         bool due;
         {
-          std::lock_guard lock(store->checkpoint_mutex_);
+          MutexLock lock(store->checkpoint_mutex_);
           store->wal_frames_ = frames;
           due = frames >= kCheckpointFrames;
         }
@@ -390,9 +391,11 @@ void SqliteStore::start_checkpointer(Database own_connection) {
 }
 
 void SqliteStore::run_checkpointer(Database own_connection) {
-  std::unique_lock lock(checkpoint_mutex_);
+  MutexLock lock(checkpoint_mutex_);
   for (;;) {
-    checkpoint_wake_.wait(lock, [&] { return stopping_ || (wal_frames_ >= kCheckpointFrames && !nearly_done_.load()); });
+    checkpoint_wake_.wait(checkpoint_mutex_, [&]() BERTH_REQUIRES(checkpoint_mutex_) {
+      return stopping_ || (wal_frames_ >= kCheckpointFrames && !nearly_done_.load());
+    });
     if (stopping_) return;
     lock.unlock();
     int frames = 0, copied = 0;
@@ -415,7 +418,7 @@ void SqliteStore::finish_checkpoint() {
   if (!nearly_done_.load(std::memory_order_relaxed)) return;
   // With nothing left to copy SQLite starts the log's file anew at the next write, and it stays small.
   (void)sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  std::lock_guard lock(checkpoint_mutex_);
+  MutexLock lock(checkpoint_mutex_);
   wal_frames_ = 0;
   nearly_done_.store(false);
 }

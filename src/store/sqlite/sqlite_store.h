@@ -7,10 +7,9 @@
 // Checkpoints (copying the log into the table's file) run on a thread of their own, so that commits do not wait for them; only when the
 // log is nearly copied does a commit copy the small rest itself, which lets SQLite start the log's file anew.
 #pragma once
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/file_lock.h"
 #include "store/store.h"
@@ -56,11 +55,11 @@ class SqliteStore final : public Store {
   StoreState state_;
   bool syncing_ = false;  ///< What PRAGMA synchronous is set to.
 
-  std::mutex checkpoint_mutex_;
-  std::condition_variable checkpoint_wake_;
-  int wal_frames_ = 0;                    ///< In the log after the last commit.
-  std::atomic<bool> nearly_done_{false};  ///< The checkpointer has copied all but a little: the next commit copies that.
-  bool stopping_ = false;
+  Mutex checkpoint_mutex_;
+  CondVar checkpoint_wake_;
+  int wal_frames_ BERTH_GUARDED_BY(checkpoint_mutex_) = 0;  ///< In the log after the last commit.
+  std::atomic<bool> nearly_done_{false};                    ///< The checkpointer has copied all but a little: the next commit copies that.
+  bool stopping_ BERTH_GUARDED_BY(checkpoint_mutex_) = false;
   std::thread checkpointer_;
 };
 
