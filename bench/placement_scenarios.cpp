@@ -100,7 +100,9 @@ model::PodView spreading_pod(bool hard) {
 model::PodView large_pod() {
   auto out = default_pod();
   out.priority = 10;
-  out.containers[0].requests = {{"cpu", Quantity::from_value(9)}, {"memory", Quantity::from_value(500LL << 20)}};
+  out.containers.change_at(0, [&](auto& one) {
+    one.requests = {{"cpu", Quantity::from_value(9)}, {"memory", Quantity::from_value(500LL << 20)}};
+  });
   return out;
 }
 
@@ -343,8 +345,10 @@ json::Object million(std::size_t nodes, double scale, std::uint64_t seed) {
 /// What a thousand workloads, or thirty thousand, differ in.
 model::PodView sized_pod(std::size_t i) {
   auto out = default_pod();
-  out.containers[0].requests = {{"cpu", Quantity::from_milli(static_cast<std::int64_t>(20 + i % 173))},
-                                {"memory", Quantity::from_value(static_cast<std::int64_t>(100 + i / 173) << 20)}};
+  out.containers.change_at(0, [&](auto& one) {
+    one.requests = {{"cpu", Quantity::from_milli(static_cast<std::int64_t>(20 + i % 173))},
+                    {"memory", Quantity::from_value(static_cast<std::int64_t>(100 + i / 173) << 20)}};
+  });
   return out;
 }
 
@@ -377,8 +381,9 @@ json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t see
   for (int i = 0; i < 1000; ++i) {
     auto kind = default_pod();
     kind.meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"app", fmt::format("app-{}", i)}});
-    kind.containers[0].requests = {{"cpu", Quantity::from_milli(50 + i % 40 * 5)},
-                                   {"memory", Quantity::from_value((100LL + i / 40 * 37) << 20)}};
+    kind.containers.change_at(0, [&](auto& one) {
+      one.requests = {{"cpu", Quantity::from_milli(50 + i % 40 * 5)}, {"memory", Quantity::from_value((100LL + i / 40 * 37) << 20)}};
+    });
     if (i % 4 == 0) kind.node_selector = {{kZone, fmt::format("zone{}", 1 + i % 3)}};
     kinds.push_back(std::move(kind));
   }

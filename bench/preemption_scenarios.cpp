@@ -174,8 +174,9 @@ json::Object preemption_mixed(const Options& options) {
       auto pod = std::make_shared<model::PodView>(
           make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000))->view());
       pod->meta.labels = labels({{"app", fmt::format("app-{}", below(kApps))}});
-      if (i % 10 == 0 && k % 8 == 0) pod->containers[0].requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(1));
-      if (k == 7) pod->containers[0].host_ports = {{9100, "TCP", "0.0.0.0"}};
+      if (i % 10 == 0 && k % 8 == 0)
+        pod->containers.change_at(0, [&](auto& one) { one.requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(1)); });
+      if (k == 7) pod->containers.change_at(0, [&](auto& one) { one.host_ports = {{9100, "TCP", "0.0.0.0"}}; });
       if (k == 9) {
         model::PodAffinityTerm term;
         term.topology_key = "kubernetes.io/hostname";
@@ -200,8 +201,9 @@ json::Object preemption_mixed(const Options& options) {
     pod->meta.labels = labels({{"app", fmt::format("app-{}", kind)}});
     if (kind % 3 == 0) pod->node_selector = {{"disk", "ssd"}};
     if (kind % 4 == 0) pod->tolerations.push_back({"dedicated", "Exists", "", "", {}});
-    if (kind % 5 == 0) pod->containers[0].requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(2));
-    if (kind % 5 == 1) pod->containers[0].host_ports = {{9100, "TCP", "0.0.0.0"}};
+    if (kind % 5 == 0)
+      pod->containers.change_at(0, [&](auto& one) { one.requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(2)); });
+    if (kind % 5 == 1) pod->containers.change_at(0, [&](auto& one) { one.host_ports = {{9100, "TCP", "0.0.0.0"}}; });
     if (kind % 5 == 2) {
       model::PodAffinityTerm term;
       term.topology_key = "kubernetes.io/hostname";

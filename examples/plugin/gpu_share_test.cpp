@@ -150,7 +150,7 @@ TEST_F(GpuShareTest, EveryPolicyHoldsToWhatPluginsPromise) {
   berth::plugin_testing::World world;
   world.dress_node = [](NodeView& node, Dice& dice) {
     if (dice.chance(80)) node.allocatable.emplace_back("alibabacloud.com/gpu-count", berth::model::Quantity::from_value(dice.below(5)));
-    auto labels = node.meta.labels.pairs();
+    auto labels = *node.meta.labels.pairs();
     labels.emplace_back("alibabacloud.com/gpu-card-model", dice.chance(50) ? "T4" : "V100");
     node.meta.labels = berth::model::Labels(std::move(labels));
   };
@@ -159,7 +159,7 @@ TEST_F(GpuShareTest, EveryPolicyHoldsToWhatPluginsPromise) {
     if (dice.chance(70)) pod.meta.annotations.emplace_back("alibabacloud.com/gpu-milli", std::to_string(100 * (1 + dice.below(10))));
     if (dice.chance(20)) pod.meta.annotations = {{"alibabacloud.com/gpu-count", std::to_string(1 + dice.below(2))}};
     if (dice.chance(20)) pod.meta.annotations.emplace_back("alibabacloud.com/gpu-card-model", dice.chance(50) ? "T4" : "V100|P100");
-    std::ranges::sort(pod.meta.annotations);
+    pod.meta.annotations.sort();
   };
   world.dress_pod = ask;
   world.changes = {{"what it asks of GPUs", ask}, {"the GPU that it had", [](PodView& pod, Dice&) {

@@ -28,7 +28,7 @@ model::NodeViewPtr make_node(int number, const World& world, Dice& dice) {
                       {"memory", Quantity::from_value((1LL + dice.below(8)) << 30)},
                       {"pods", Quantity::from_value(110)}};
   if (world.dress_node) world.dress_node(*out, dice);
-  std::ranges::sort(out->allocatable, {}, &std::pair<std::string, Quantity>::first);
+  out->allocatable.sort({}, &std::pair<std::string, Quantity>::first);
   out->capacity = out->allocatable;
   return out;
 }

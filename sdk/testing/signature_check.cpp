@@ -12,7 +12,7 @@ using model::PodView;
 using namespace placement;
 
 void relabel(PodView& pod, const std::string& key, const std::string& value) {
-  auto pairs = pod.meta.labels.pairs();
+  auto pairs = *pod.meta.labels.pairs();
   std::erase_if(pairs, [&](const auto& pair) { return pair.first == key; });
   pairs.emplace_back(key, value);
   pod.meta.labels = model::Labels(std::move(pairs));
@@ -45,20 +45,26 @@ const Change kChanges[] = {
     {"the start", [](PodView& pod, Dice&) { pod.start_time = "2026-01-01T00:00:00Z"; }},
     {"the host's network", [](PodView& pod, Dice&) { pod.host_network = !pod.host_network; }},
     {"the grace period", [](PodView& pod, Dice&) { pod.termination_grace_period_seconds = 7; }},
-    {"a container's name", [](PodView& pod, Dice&) { pod.containers[0].name = "other"; }},
-    {"an image that nobody has", [](PodView& pod, Dice& dice) { pod.containers[0].image = "job:" + std::to_string(dice.below(99)); }},
-    {"an image", [](PodView& pod, Dice& dice) { pod.containers[0].image = dice.chance(50) ? "app:v1" : "big:latest"; }},
-    {"limits",
-     [](PodView& pod, Dice&) {
-       pod.containers[0].limits = {{"cpu", model::Quantity::from_value(9)}};
+    {"a container's name", [](PodView& pod, Dice&) { pod.containers.change_at(0, [&](auto& one) { one.name = "other"; }); }},
+    {"an image that nobody has",
+     [](PodView& pod, Dice& dice) {
+       pod.containers.change_at(0, [&](auto& one) { one.image = "job:" + std::to_string(dice.below(99)); });
      }},
+    {"an image",
+     [](PodView& pod, Dice& dice) {
+       pod.containers.change_at(0, [&](auto& one) { one.image = dice.chance(50) ? "app:v1" : "big:latest"; });
+     }},
+    {"limits",
+     [](PodView& pod, Dice&) { pod.containers.change_at(0, [&](auto& one) {
+                                 one.limits = {{"cpu", model::Quantity::from_value(9)}};
+                               }); }},
     {"a request",
      [](PodView& pod, Dice& dice) {
-       pod.containers[0].requests = {{"cpu", model::Quantity::from_milli(50 + dice.below(3))}};
+       pod.containers.change_at(0, [&](auto& one) { one.requests = {{"cpu", model::Quantity::from_milli(50 + dice.below(3))}}; });
      }},
     {"a host port",
      [](PodView& pod, Dice& dice) {
-       pod.containers[0].host_ports = {{8000 + dice.below(2), "TCP", ""}};
+       pod.containers.change_at(0, [&](auto& one) { one.host_ports = {{8000 + dice.below(2), "TCP", ""}}; });
      }},
     {"a projected volume",
      [](PodView& pod, Dice& dice) {
@@ -68,12 +74,12 @@ const Change kChanges[] = {
      }},
     {"the volumes' names",
      [](PodView& pod, Dice& dice) {
-       for (auto& volume : pod.volumes) volume.name = "v" + std::to_string(dice.below(1000));
+       pod.volumes.change_each([&](auto& volume) { volume.name = "v" + std::to_string(dice.below(1000)); });
      }},
     {"no volumes", [](PodView& pod, Dice&) { pod.volumes.clear(); }},
     {"the patience of tolerations",
      [](PodView& pod, Dice& dice) {
-       for (auto& toleration : pod.tolerations) toleration.toleration_seconds = dice.below(600);
+       pod.tolerations.change_each([&](auto& toleration) { toleration.toleration_seconds = dice.below(600); });
      }},
     {"a toleration",
      [](PodView& pod, Dice&) {
@@ -87,14 +93,9 @@ const Change kChanges[] = {
     {"required nodes", [](PodView& pod, Dice&) { pod.node_affinity.required.reset(); }},
     {"its anti-affinity", [](PodView& pod, Dice&) { pod.required_anti_affinity.clear(); }},
     {"its affinity", [](PodView& pod, Dice&) { pod.required_affinity.clear(); }},
-    {"its preferences",
-     [](PodView& pod, Dice&) {
-       for (auto& term : pod.preferred_affinity) ++term.weight;
-     }},
+    {"its preferences", [](PodView& pod, Dice&) { pod.preferred_affinity.change_each([](auto& term) { ++term.weight; }); }},
     {"its spreading",
-     [](PodView& pod, Dice&) {
-       for (auto& constraint : pod.spread_constraints) constraint.is_hard = !constraint.is_hard;
-     }},
+     [](PodView& pod, Dice&) { pod.spread_constraints.change_each([](auto& constraint) { constraint.is_hard = !constraint.is_hard; }); }},
     {"the node's name", [](PodView& pod, Dice&) { pod.node_name = "n1"; }},
     {"a gate", [](PodView& pod, Dice&) { pod.scheduling_gates = {"wait"}; }},
     {"features", [](PodView& pod, Dice&) { pod.required_features = {"Something"}; }},

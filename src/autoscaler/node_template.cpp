@@ -67,7 +67,7 @@ NodeTemplate template_like(const placement::NodeInfo& node, const Snapshot& snap
 model::NodeViewPtr named(const model::NodeView& node, const std::string& name) {
   auto out = std::make_shared<model::NodeView>(node);
   out->meta.name = name;
-  auto labels = node.meta.labels.pairs();
+  auto labels = *node.meta.labels.pairs();
   std::erase_if(labels, [](const auto& pair) { return pair.first == kHostname; });
   labels.emplace_back(kHostname, name);
   std::ranges::sort(labels);
@@ -200,7 +200,7 @@ bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector
                                                        "beta.kubernetes.io/fluentd-ds-ready",
                                                        "kops.k8s.io/instancegroup"};
   const auto relevant = [&](const NodeTemplate& one) {
-    auto pairs = one.node->meta.labels.pairs();
+    auto pairs = *one.node->meta.labels.pairs();
     std::erase_if(pairs, [&](const auto& pair) {
       return std::ranges::find(kAlwaysDiffer, pair.first) != std::end(kAlwaysDiffer) ||
              std::ranges::find(ignored_labels, pair.first) != ignored_labels.end();

@@ -3,7 +3,6 @@
 
 #include "base/json_scan.h"
 #include "base/mutex.h"
-#include "model/label_hash.h"
 
 namespace berth::client {
 namespace {
@@ -21,8 +20,6 @@ bool is_present(std::string_view raw) { return !raw.empty() && raw != "null"; }
 }  // namespace
 
 Object::Object(KeptTextRef text) : kept_(std::move(text)) {
-  static const auto nothing = std::make_shared<const Alike>();
-  alike_ = nothing;
   const HeldText held = kept_->read();
   std::array<std::string_view, kFieldCount> raw;
   if (!metadata_scanner().scan(*held, raw)) return;
@@ -49,20 +46,7 @@ Object::Object(KeptTextRef text) : kept_(std::move(text)) {
       alike.controller_kind = json::unquote(fields[2]);
       alike.controller_name = json::unquote(fields[3]);
     });
-  alike_ = share(std::move(alike));
-}
-
-struct Object::AlikeHash {
-  std::size_t operator()(const Alike& alike) const {
-    std::size_t hash = model::LabelsHash()(alike.labels);
-    for (const std::string* part : {&alike.ns, &alike.controller_uid}) mix_hash(hash, std::hash<std::string>()(*part));
-    return hash;
-  }
-};
-
-std::shared_ptr<const Object::Alike> Object::share(Alike alike) {
-  static auto* pool = new SharedPool<Alike, AlikeHash>;
-  return pool->share(std::move(alike));
+  alike_ = std::move(alike);
 }
 
 Object::Object(const json::Value& document) : Object(json::serialize(document)) {}

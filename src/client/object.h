@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/kept_text.h"
+#include "base/shared_pool.h"
 #include "model/selector.h"
 
 namespace berth::client {
@@ -45,13 +46,12 @@ class Object {
     std::string ns, controller_uid, controller_kind, controller_name;
     model::Labels labels;
     friend bool operator==(const Alike&, const Alike&) = default;
+    [[nodiscard]] auto parts() const { return std::tie(ns, controller_uid, controller_kind, controller_name, labels); }
   };
-  struct AlikeHash;
-  static std::shared_ptr<const Alike> share(Alike alike);
 
   mutable std::atomic<std::weak_ptr<const json::Value>> parsed_;
-  KeptTextRef kept_;                    ///< In the API server's own process shared with what it stores.
-  std::shared_ptr<const Alike> alike_;  ///< Never null.
+  KeptTextRef kept_;  ///< In the API server's own process shared with what it stores.
+  Shared<Alike> alike_;
   std::string name_, uid_;
   std::int64_t revision_ = 0;
   bool is_deleting_ = false;

@@ -38,26 +38,6 @@ std::int32_t parse_cost(std::string_view text) {
   return digits.size() > 1 && digits.starts_with('0') ? 0 : value;
 }
 
-struct ListHash {
-  std::size_t operator()(const std::vector<OwnerReference>& owners) const {
-    std::size_t hash = owners.size();
-    for (const OwnerReference& owner : owners) mix_hash(hash, std::hash<std::string>()(owner.uid));
-    return hash;
-  }
-  std::size_t operator()(const std::vector<Toleration>& tolerations) const {
-    std::size_t hash = tolerations.size();
-    for (const Toleration& toleration : tolerations) mix_hash(hash, std::hash<std::string>()(toleration.key));
-    return hash;
-  }
-};
-
-/// Pods of one workload have the same.
-template <typename T>
-SharedList<T> share(std::vector<T> list) {
-  static auto* pool = new SharedPool<std::vector<T>, ListHash>;
-  return list.empty() ? SharedList<T>() : SharedList<T>(pool->share(std::move(list)));
-}
-
 /// Read again only where the text is another than the last pod's.
 SharedList<Toleration> read_tolerations(std::string_view raw) {
   static thread_local std::pair<std::string, SharedList<Toleration>> last;
@@ -78,7 +58,7 @@ SharedList<Toleration> read_tolerations(std::string_view raw) {
     if (std::from_chars(at[4].data(), at[4].data() + at[4].size(), seconds).ec == std::errc()) toleration.seconds = seconds;
     out.push_back(std::move(toleration));
   });
-  last = {std::string(raw), share(std::move(out))};
+  last = {std::string(raw), SharedList<Toleration>(std::move(out))};
   return last.second;
 }
 
@@ -137,7 +117,7 @@ OwnerReferences read_owners(std::string_view raw) {
     owner.blocks_deletion = at[5] == "true";
     owners.push_back(std::move(owner));
   });
-  return share(std::move(owners));
+  return std::move(owners);
 }
 
 std::int32_t read_cost(std::string_view annotations) {
@@ -165,7 +145,7 @@ OwnerReferences owner_references(const json::Value& document) {
     owner.blocks_deletion = json::get_bool(item, {"blockOwnerDeletion"});
     owners.push_back(std::move(owner));
   }
-  return share(std::move(owners));
+  return std::move(owners);
 }
 
 /// From the bytes, without a document: every revision of every pod passes here.

@@ -19,6 +19,7 @@ struct OwnerReference {
   bool is_controller = false;
   bool blocks_deletion = false;
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(api_version, kind, name, uid, is_controller, blocks_deletion); }
 };
 using OwnerReferences = SharedList<OwnerReference>;
 /// metadata.ownerReferences; entries without a uid are left out.
@@ -28,6 +29,7 @@ struct Toleration {
   std::string key, op, value, effect;
   std::optional<std::int64_t> seconds;
   friend bool operator==(const Toleration&, const Toleration&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(key, op, value, effect, seconds); }
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };

@@ -112,7 +112,7 @@ std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& 
   if (found == template_labels.end()) return std::nullopt;
   if (owner->kind != "StatefulSet") return found->second;
   // Those that its controller adds to each pod.
-  auto pairs = found->second.pairs();
+  auto pairs = *found->second.pairs();
   for (const std::string_view key : {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash"})
     if (const std::string* value = pod.meta.labels.get(key)) pairs.emplace_back(key, *value);
   return model::Labels(std::move(pairs));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 namespace berth::model {
 
@@ -29,6 +30,7 @@ class Quantity {
   [[nodiscard]] Format format() const { return format_; }
   /// Canonical form, Quantity.String(): largest suffix without fraction, in the format it was given in.
   [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] auto parts() const { return std::tuple(static_cast<std::int64_t>(nano_ >> 64), static_cast<std::int64_t>(nano_), format_); }
 
   Quantity& operator+=(const Quantity& o);
   Quantity& operator-=(const Quantity& o);

@@ -272,16 +272,17 @@ std::string aggregate_words(const std::vector<std::string>& problems) {
   return fmt::format("[{}]", fmt::join(distinct, ", "));
 }
 
-Labels::Labels(std::vector<std::pair<std::string, std::string>> pairs) : pairs_(std::move(pairs)) {
-  std::ranges::stable_sort(pairs_, {}, &std::pair<std::string, std::string>::first);
+Labels::Labels(std::vector<std::pair<std::string, std::string>> pairs) {
+  std::ranges::stable_sort(pairs, {}, &std::pair<std::string, std::string>::first);
   // Of equal keys the last one counts, as in a JSON object.
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    if (i + 1 < pairs_.size() && pairs_[i].first == pairs_[i + 1].first) continue;
-    if (kept != i) pairs_[kept] = std::move(pairs_[i]);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (i + 1 < pairs.size() && pairs[i].first == pairs[i + 1].first) continue;
+    if (kept != i) pairs[kept] = std::move(pairs[i]);
     ++kept;
   }
-  pairs_.resize(kept);
+  pairs.resize(kept);
+  pairs_ = std::move(pairs);
 }
 
 Labels Labels::from_json(const json::Value* labels) {
@@ -294,8 +295,9 @@ Labels Labels::from_json(const json::Value* labels) {
 }
 
 const std::string* Labels::get(std::string_view key) const {
-  const auto at = std::ranges::lower_bound(pairs_, key, {}, [](const auto& pair) -> std::string_view { return pair.first; });
-  return at != pairs_.end() && at->first == key ? &at->second : nullptr;
+  const auto& pairs = *pairs_;
+  const auto at = std::ranges::lower_bound(pairs, key, {}, [](const auto& pair) -> std::string_view { return pair.first; });
+  return at != pairs.end() && at->first == key ? &at->second : nullptr;
 }
 
 bool Requirement::matches(const Labels& labels) const {

@@ -7,12 +7,14 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/shared_pool.h"
 
 namespace berth::model {
 
-/// Labels of one object, sorted by key.
+/// Labels of one object, sorted by key; one for all objects that have the same.
 class Labels {
  public:
+  using Pairs = SharedList<std::pair<std::string, std::string>>;
   Labels() = default;
   explicit Labels(std::vector<std::pair<std::string, std::string>> pairs);
   /// From a metadata.labels object; non-string values are left out.
@@ -20,12 +22,13 @@ class Labels {
   /// The value, or null when the key is absent.
   [[nodiscard]] const std::string* get(std::string_view key) const;
   [[nodiscard]] bool empty() const { return pairs_.empty(); }
-  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& pairs() const { return pairs_; }
+  [[nodiscard]] const Pairs& pairs() const { return pairs_; }
   friend bool operator==(const Labels&, const Labels&) = default;
-  friend auto operator<=>(const Labels&, const Labels&) = default;
+  friend auto operator<=>(const Labels& a, const Labels& b) { return *a.pairs_ <=> *b.pairs_; }
+  [[nodiscard]] auto parts() const { return std::tie(pairs_); }
 
  private:
-  std::vector<std::pair<std::string, std::string>> pairs_;
+  Pairs pairs_;
 };
 
 struct Requirement {
@@ -37,6 +40,7 @@ struct Requirement {
   [[nodiscard]] bool matches(const Labels& labels) const;
   friend bool operator==(const Requirement&, const Requirement&) = default;
   friend auto operator<=>(const Requirement&, const Requirement&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(key, op, values); }
 };
 
 /// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has
@@ -68,6 +72,7 @@ class Selector {
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const Selector&, const Selector&) = default;
   friend auto operator<=>(const Selector&, const Selector&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(nothing_, requirements_); }
 
  private:
   bool nothing_ = false;

@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "base/shared_pool.h"
 #include "node/eviction/pod_facts.h"
 
 namespace berth::node {
@@ -230,16 +229,13 @@ void add_condition(json::Array& out, const PodSpec& spec, PodState& state, OwnIn
 
 }  // namespace
 
-SharedJson share_json(json::Value value) {
-  // As texts: the order of members counts, since it is shown.
-  struct Hash {
-    std::size_t operator()(const json::Value& one) const { return std::hash<std::string>()(json::serialize(one)); }
-  };
-  struct Equal {
-    bool operator()(const json::Value& a, const json::Value& b) const { return json::serialize(a) == json::serialize(b); }
-  };
-  static auto* pool = new SharedPool<json::Value, Hash, Equal>;
-  return pool->share(std::move(value));
+void forbid_restarts_of(PodSpec& spec) {
+  spec.containers.change([](std::vector<ContainerSpec>& containers) {
+    for (ContainerSpec& container : containers) {
+      container.restart_policy = RestartPolicy::kNever;
+      container.restart_rules.clear();
+    }
+  });
 }
 
 PodSpec read_pod_spec(const json::Value& pod) {
@@ -251,7 +247,8 @@ PodSpec read_pod_spec(const json::Value& pod) {
   spec.restart_policy = parse_restart_policy(json::get_string(pod, {"spec", "restartPolicy"}), RestartPolicy::kAlways);
   spec.host_network = json::get_bool(pod, {"spec", "hostNetwork"});
   spec.generation = json::get_int(pod, {"metadata", "generation"});
-  spec.resources = share_json(pod_resources(pod));
+  spec.resources = json::Value(pod_resources(pod));
+  std::vector<ContainerSpec> containers;
   for (const json::Value& gate : json::get_array(pod, {"spec", "readinessGates"}))
     spec.readiness_gates.emplace_back(json::get_string(gate, {"conditionType"}));
   const auto add = [&](const json::Value& container, bool init) {
@@ -259,10 +256,7 @@ PodSpec read_pod_spec(const json::Value& pod) {
     c.name = json::get_string(container, {"name"});
     c.image = json::get_string(container, {"image"});
     const std::string_view own = json::get_string(container, {"restartPolicy"});
-    if (const json::Value* resources = json::find(container, "resources"); resources && resources->is_object())
-      c.resources = share_json(*resources);
-    else
-      c.resources = share_json(json::Object{});
+    if (const json::Value* resources = json::find(container, "resources"); resources && resources->is_object()) c.resources = *resources;
     if (const json::Array mounts = shown_mounts(container); !mounts.empty()) c.volume_mounts = json::serialize(mounts);
     for (const json::Value& rule : json::get_array(container, {"restartPolicyRules"})) {
       RestartRule read{
@@ -275,15 +269,16 @@ PodSpec read_pod_spec(const json::Value& pod) {
     c.restart_policy = parse_restart_policy(own, spec.restart_policy);
     // An init container of an Always pod is repeated until it succeeds, and then it is over.
     if (c.role == ContainerRole::kInit && c.restart_policy == RestartPolicy::kAlways) c.restart_policy = RestartPolicy::kOnFailure;
-    spec.containers.push_back(std::move(c));
+    containers.push_back(std::move(c));
   };
   for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) add(container, true);
   for (const json::Value& container : json::get_array(pod, {"spec", "containers"})) add(container, false);
   for (const json::Value& container : json::get_array(pod, {"spec", "ephemeralContainers"})) {
     add(container, false);
-    spec.containers.back().role = ContainerRole::kEphemeral;
-    spec.containers.back().restart_policy = RestartPolicy::kNever;
+    containers.back().role = ContainerRole::kEphemeral;
+    containers.back().restart_policy = RestartPolicy::kNever;
   }
+  spec.containers = std::move(containers);
   return spec;
 }
 

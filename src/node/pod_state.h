@@ -9,12 +9,16 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/shared_pool.h"
 
 namespace berth::node {
 
-/// The pods of a template have the same: kept once in the process, as equal texts.
-using SharedJson = std::shared_ptr<const json::Value>;
-[[nodiscard]] SharedJson share_json(json::Value value);
+/// The same where the texts are: the order of members counts, since it is shown.
+struct ByText {
+  static std::size_t hash(const json::Value& value) { return std::hash<std::string>()(json::serialize(value)); }
+  static bool same(const json::Value& a, const json::Value& b) { return json::serialize(a) == json::serialize(b); }
+};
+using SharedJson = Shared<json::Value, ByText>;
 
 enum class ContainerRole { kInit, kSidecar, kMain, kEphemeral };
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
@@ -26,6 +30,8 @@ struct RestartRule {
   bool restarts_all = false;  ///< Action RestartAllContainers; false: Restart.
 
   [[nodiscard]] bool matches(std::int64_t exit_code) const;
+  friend bool operator==(const RestartRule&, const RestartRule&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(is_in, exit_codes, restarts_all); }
 };
 
 /// The part of a container's spec that decides how it is run and reported.
@@ -34,8 +40,10 @@ struct ContainerSpec {
   ContainerRole role = ContainerRole::kMain;
   RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
   std::vector<RestartRule> restart_rules;                 ///< Asked before the policy; the first that matches decides.
-  SharedJson resources = share_json(json::Object{});      ///< spec.containers[].resources; an empty object without any.
+  SharedJson resources{json::Object()};                   ///< spec.containers[].resources; an empty object without any.
   std::string volume_mounts;                              ///< As the status shows them, a JSON array; empty without any.
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(name, image, role, restart_policy, restart_rules, resources, volume_mounts); }
 };
 
 /// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones,
@@ -44,13 +52,15 @@ struct PodSpec {
   std::string ns, name, uid, node_name;
   RestartPolicy restart_policy = RestartPolicy::kAlways;
   bool host_network = false;
-  std::vector<ContainerSpec> containers;
-  std::vector<std::string> readiness_gates;
+  SharedList<ContainerSpec> containers;
+  SharedList<std::string> readiness_gates;
   std::int64_t generation = 0;
-  SharedJson resources = share_json(
-      json::Object{});  ///< What the whole pod may use, {"requests":…,"limits":…}: its own amounts, or what its containers add up to.
+  /// What the whole pod may use, {"requests":…,"limits":…}: its own amounts, or what its containers add up to.
+  SharedJson resources{json::Object()};
 };
 [[nodiscard]] PodSpec read_pod_spec(const json::Value& pod);
+/// Of a pod that is stopped for good: none of its containers is run again.
+void forbid_restarts_of(PodSpec& spec);
 
 struct ContainerState {
   enum class Kind { kWaiting, kRunning, kTerminated };

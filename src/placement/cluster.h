@@ -42,6 +42,7 @@ struct AffinityTerm {
   /// `namespace_labels` are those of the pod's namespace; one that is not there has no labels.
   [[nodiscard]] bool matches(const model::PodView& pod, const model::Labels& namespace_labels) const;
   friend auto operator<=>(const AffinityTerm&, const AffinityTerm&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(namespaces, namespace_selector, selector, topology_key, weight); }
 };
 
 /// A pod with all that is derived from it once: shared, never changed.
@@ -53,10 +54,10 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   std::shared_ptr<const Resource> spec_request;
   /// The request as the resource scorers count it when defaults apply (cpu and memory with them).
   Resource scoring_request;
-  std::vector<std::string> images;          ///< As ImageLocality counts them, tags completed; in 1.36 image volumes last.
-  std::size_t image_containers = 0;         ///< How many of `images` are containers'.
-  std::vector<model::HostPort> host_ports;  ///< Of containers, and in 1.36 of sidecars; protocol and IP defaulted.
-  std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
+  SharedList<std::string> images;          ///< As ImageLocality counts them, tags completed; in 1.36 image volumes last.
+  std::size_t image_containers = 0;        ///< How many of `images` are containers'.
+  SharedList<model::HostPort> host_ports;  ///< Of containers, and in 1.36 of sidecars; protocol and IP defaulted.
+  SharedList<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
   std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
   std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
   std::size_t bytes = 0;           ///< What it holds in memory, about (heap_bytes.h).

@@ -186,8 +186,8 @@ std::vector<std::string> Explainer::feasible_after(const std::vector<const Relax
   for (const auto* change : changes) change->apply(*view);
   // A term without a topology key is one that was given up.
   const auto is_dropped = [](const auto& term) { return term.topology_key.empty(); };
-  std::erase_if(view->required_affinity, is_dropped);
-  std::erase_if(view->required_anti_affinity, is_dropped);
+  view->required_affinity.erase_if(is_dropped);
+  view->required_anti_affinity.erase_if(is_dropped);
   const PodInfoPtr changed = PodInfo::make(std::move(view), cluster_.era());
   std::vector<std::string> out;
   for (const auto index : trial_.fitting(*changed, where)) out.push_back(cluster_.node(index)->name);

@@ -19,7 +19,7 @@ struct Edit {
 };
 
 void set_label(model::NodeView& node, const std::string& key, const std::string* value) {
-  auto pairs = node.meta.labels.pairs();
+  auto pairs = *node.meta.labels.pairs();
   std::erase_if(pairs, [&](const auto& one) { return one.first == key; });
   if (value != nullptr) pairs.emplace_back(key, *value);
   std::ranges::sort(pairs);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "placement/cluster.h"
+#include "placement/heap_bytes.h"
 #include "placement/plugins/volumes.h"
 
 namespace berth::placement {
@@ -58,7 +59,19 @@ AffinityTerm resolve(const model::PodAffinityTerm& term, const model::PodView& o
   return out;
 }
 
-void collect_ports(const std::vector<model::ContainerView>& containers, bool only_sidecars, std::vector<model::HostPort>& out) {
+std::vector<AffinityTerm> resolve_all(const SharedList<model::PodAffinityTerm>& terms, const model::PodView& owner, Era era) {
+  std::vector<AffinityTerm> out;
+  for (const auto& term : terms) out.push_back(resolve(term, owner, era));
+  return out;
+}
+
+std::vector<AffinityTerm> resolve_all(const SharedList<model::WeightedPodAffinityTerm>& terms, const model::PodView& owner, Era era) {
+  std::vector<AffinityTerm> out;
+  for (const auto& [weight, term] : terms) out.emplace_back(resolve(term, owner, era)).weight = weight;
+  return out;
+}
+
+void collect_ports(const SharedList<model::ContainerView>& containers, bool only_sidecars, std::vector<model::HostPort>& out) {
   for (const auto& container : containers) {
     if (only_sidecars && !container.restarts_always) continue;
     for (auto port : container.host_ports) {
@@ -102,7 +115,7 @@ class Hasher {
   std::uint64_t state_ = 0x2545f4914f6cdd1dULL;
 };
 
-void add_terms(Hasher& hasher, const std::vector<AffinityTerm>& terms) {
+void add_terms(Hasher& hasher, const SharedList<AffinityTerm>& terms) {
   hasher.add(terms.size());
   for (const auto& term : terms) {
     hasher.add(term.topology_key);
@@ -149,18 +162,14 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   out->scoring_request = placement::scoring_request(view, era);
   out->images = image_references(view, era);
   out->image_containers = view.containers.size() + (era == Era::k120 ? 0 : view.init_containers.size());
-  collect_ports(view.containers, false, out->host_ports);
-  if (era != Era::k120) collect_ports(view.init_containers, true, out->host_ports);
-  for (const auto& term : view.required_affinity) out->required_affinity.push_back(resolve(term, view, era));
-  for (const auto& term : view.required_anti_affinity) out->required_anti_affinity.push_back(resolve(term, view, era));
-  for (const auto& weighted : view.preferred_affinity) {
-    out->preferred_affinity.push_back(resolve(weighted.term, view, era));
-    out->preferred_affinity.back().weight = weighted.weight;
-  }
-  for (const auto& weighted : view.preferred_anti_affinity) {
-    out->preferred_anti_affinity.push_back(resolve(weighted.term, view, era));
-    out->preferred_anti_affinity.back().weight = weighted.weight;
-  }
+  std::vector<model::HostPort> ports;
+  collect_ports(view.containers, false, ports);
+  if (era != Era::k120) collect_ports(view.init_containers, true, ports);
+  out->host_ports = std::move(ports);
+  out->required_affinity = resolve_all(view.required_affinity, view, era);
+  out->required_anti_affinity = resolve_all(view.required_anti_affinity, view, era);
+  out->preferred_affinity = resolve_all(view.preferred_affinity, view, era);
+  out->preferred_anti_affinity = resolve_all(view.preferred_anti_affinity, view, era);
   out->start_time_ns = parse_time_ns(view.start_time);
   out->pod = std::move(pod);
   fill_hashes(*out);
@@ -173,6 +182,19 @@ std::shared_ptr<const PodInfo> PodInfo::moved_on(model::PodViewPtr now) const {
   out->start_time_ns = parse_time_ns(now->start_time);
   out->pod = std::move(now);
   return out;
+}
+
+std::size_t PodInfo::count_bytes() const {
+  const model::PodView& view = *pod;
+  const model::ObjectMeta& meta = view.meta;
+  return sizeof(PodInfo) + sizeof(model::PodView) + heap_bytes(key, images, host_ports) +
+         heap_bytes(required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity) +
+         heap_bytes(meta.ns, meta.name, meta.uid, meta.labels, meta.annotations, meta.owner_references, meta.creation_timestamp) +
+         heap_bytes(view.scheduling_gates, view.containers, view.init_containers, view.overhead, view.container_statuses) +
+         heap_bytes(view.node_selector, view.node_affinity.preferred) +
+         (view.node_affinity.required ? heap_bytes(view.node_affinity.required->terms) : 0) +
+         heap_bytes(view.required_affinity, view.required_anti_affinity, view.preferred_affinity, view.preferred_anti_affinity) +
+         heap_bytes(view.tolerations, view.spread_constraints, view.volumes, view.resource_claims, view.required_features);
 }
 
 bool same_traits(const PodInfo& a, const PodInfo& b) {

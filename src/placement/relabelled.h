@@ -1,12 +1,10 @@
 // Whether somebody gave a pod other labels: news to whoever moves pods (moves.h).
 #pragma once
-#include <string>
-#include <utility>
-#include <vector>
+#include "model/selector.h"
 
 namespace berth::placement {
 
-using LabelPairs = std::vector<std::pair<std::string, std::string>>;
+using LabelPairs = model::Labels::Pairs;
 
 /// In order of their keys. What binding copies from the node to the pod (topology.kubernetes.io/…, admission's PodTopologyLabels) is
 /// nobody's doing.

@@ -25,15 +25,17 @@ std::string describe(const model::NodeSelector& selector) {
 
 /// Sets the pod's request of one resource so that its total becomes `wanted`.
 void lower_request(model::PodView& pod, const std::string& resource, std::int64_t wanted) {
-  const auto strip = [&](model::ResourceList& list) { std::erase_if(list, [&](const auto& one) { return one.first == resource; }); };
+  const auto is_it = [&](const auto& one) { return one.first == resource; };
   for (auto* containers : {&pod.containers, &pod.init_containers})
-    for (auto& container : *containers) strip(container.requests);
-  strip(pod.pod_requests);
-  strip(pod.overhead);
+    containers->change_each([&](model::ContainerView& container) { std::erase_if(container.requests, is_it); });
+  pod.pod_requests.erase_if(is_it);
+  pod.overhead.erase_if(is_it);
   if (pod.containers.empty() || wanted <= 0) return;
-  auto& list = pod.containers[0].requests;
-  list.emplace_back(resource, resource == "cpu" ? model::Quantity::from_milli(wanted) : model::Quantity::from_value(wanted));
-  std::ranges::sort(list, {}, [](const auto& one) { return one.first; });
+  pod.containers.change_at(0, [&](model::ContainerView& container) {
+    auto& list = container.requests;
+    list.emplace_back(resource, resource == "cpu" ? model::Quantity::from_milli(wanted) : model::Quantity::from_value(wanted));
+    std::ranges::sort(list, {}, [](const auto& one) { return one.first; });
+  });
 }
 
 }  // namespace
@@ -57,31 +59,34 @@ std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const
   }
   for (const auto& [key, value] : view.node_selector)
     out.push_back({fmt::format("drop the node selector {}={}", key, value), [key = key](model::PodView& changed) {
-                     std::erase_if(changed.node_selector, [&](const auto& one) { return one.first == key; });
+                     changed.node_selector.change(
+                         [&](auto& all) { std::erase_if(all, [&](const auto& one) { return one.first == key; }); });
                    }});
   if (view.node_affinity.required)
     out.push_back({fmt::format("drop the required node affinity ({})", describe(*view.node_affinity.required)),
                    [](model::PodView& changed) { changed.node_affinity.required.reset(); }});
   for (std::size_t i = 0; i < view.required_affinity.size(); ++i)
-    out.push_back({fmt::format("drop the pod affinity to {} by {}", view.required_affinity[i].selector.to_string(),
-                               view.required_affinity[i].topology_key),
-                   [i](model::PodView& changed) { changed.required_affinity[i].topology_key.clear(); }});
+    out.push_back(
+        {fmt::format("drop the pod affinity to {} by {}", view.required_affinity[i].selector.to_string(),
+                     view.required_affinity[i].topology_key),
+         [i](model::PodView& changed) { changed.required_affinity.change_at(i, [](auto& term) { term.topology_key.clear(); }); }});
   for (std::size_t i = 0; i < view.required_anti_affinity.size(); ++i)
-    out.push_back({fmt::format("drop the pod anti-affinity to {} by {}", view.required_anti_affinity[i].selector.to_string(),
-                               view.required_anti_affinity[i].topology_key),
-                   [i](model::PodView& changed) { changed.required_anti_affinity[i].topology_key.clear(); }});
+    out.push_back(
+        {fmt::format("drop the pod anti-affinity to {} by {}", view.required_anti_affinity[i].selector.to_string(),
+                     view.required_anti_affinity[i].topology_key),
+         [i](model::PodView& changed) { changed.required_anti_affinity.change_at(i, [](auto& term) { term.topology_key.clear(); }); }});
   for (std::size_t i = 0; i < view.spread_constraints.size(); ++i) {
     const auto& constraint = view.spread_constraints[i];
     if (!constraint.is_hard) continue;
     out.push_back({fmt::format("make the topology spread by {} (maxSkew {}) ScheduleAnyway", constraint.topology_key, constraint.max_skew),
-                   [i](model::PodView& changed) { changed.spread_constraints[i].is_hard = false; }});
+                   [i](model::PodView& changed) { changed.spread_constraints.change_at(i, [](auto& one) { one.is_hard = false; }); }});
   }
   if (!pod.host_ports.empty()) {
     std::vector<std::string> ports;
     for (const auto& port : pod.host_ports) ports.push_back(std::to_string(port.port));
     out.push_back({fmt::format("give up the host port(s) {}", fmt::join(ports, ", ")), [](model::PodView& changed) {
                      for (auto* containers : {&changed.containers, &changed.init_containers})
-                       for (auto& container : *containers) container.host_ports.clear();
+                       containers->change_each([](auto& container) { container.host_ports.clear(); });
                    }});
   }
   if (!view.node_name.empty())
@@ -89,7 +94,7 @@ std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const
   for (const auto& volume : view.volumes) {
     if (volume.kind == model::VolumeView::Kind::kOther) continue;
     out.push_back({fmt::format("do without the volume {}", volume.name), [name = volume.name](model::PodView& changed) {
-                     std::erase_if(changed.volumes, [&](const auto& one) { return one.name == name; });
+                     changed.volumes.change([&](auto& all) { std::erase_if(all, [&](const auto& one) { return one.name == name; }); });
                    }});
   }
   return out;

@@ -47,11 +47,12 @@ Resource granted_request(const model::PodView& pod, Era era) {
     else if (status->requests)
       container.requests = *status->requests;
   };
-  std::ranges::for_each(granted.containers, take);
-  std::ranges::for_each(granted.init_containers, take);
+  granted.containers.change_each(take);
+  granted.init_containers.change_each(take);
   if (pod.pod_level_status)
-    for (auto& [name, amount] : granted.pod_requests)
-      if (const auto* allocated = model::find_resource(pod.pod_level_status->allocated, name)) amount = *allocated;
+    granted.pod_requests.change_each([&](auto& request) {
+      if (const auto* allocated = model::find_resource(pod.pod_level_status->allocated, request.first)) request.second = *allocated;
+    });
   return pod_request(granted, era, false).total;
 }
 

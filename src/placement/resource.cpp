@@ -140,7 +140,7 @@ bool has_pod_level_requests(const model::PodView& pod) {
 
 void set_pod_level(const model::PodView& pod, bool use_status, ResourceList& out) {
   ResourceList effective;
-  const bool from_status = use_status && pod.pod_level_status.has_value();
+  const bool from_status = use_status && pod.pod_level_status != nullptr;
   if (from_status)
     effective =
         effective_request(pod, pod.pod_requests, pod.pod_level_status->requests.value_or(ResourceList{}), pod.pod_level_status->allocated);

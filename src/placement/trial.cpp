@@ -60,11 +60,11 @@ std::vector<std::shared_ptr<const PersistentVolumeClaimView>> ephemeral_claims(c
 /// The object as made again for the pod's successor; false when it is not the pod's own.
 bool hand_over(model::ObjectMeta& meta, const model::PodView& from, const model::PodView& to) {
   bool is_own = false;
-  for (auto& owner : meta.owner_references) {
-    if (!owner.controller || owner.uid != from.meta.uid) continue;
+  meta.owner_references.change_each([&](model::OwnerReference& owner) {
+    if (!owner.controller || owner.uid != from.meta.uid) return;
     owner.uid = to.meta.uid;
     is_own = true;
-  }
+  });
   meta.uid += "-next";
   return is_own;
 }
@@ -82,7 +82,7 @@ void settle(Cluster& cluster, const PodInfo& pod, const PreBindWrite& write) {
 /// The pod as it is once its place is written.
 PodInfoPtr annotated(const PodInfo& pod, std::span<const PodAnnotation> annotations, Era era) {
   auto view = std::make_shared<model::PodView>(pod.view());
-  auto& all = view->meta.annotations;  // Sorted by key.
+  auto all = *view->meta.annotations;  // Sorted by key.
   for (const PodAnnotation& one : annotations) {
     const auto at = std::ranges::lower_bound(all, one.key, {}, &std::pair<std::string, std::string>::first);
     if (at != all.end() && at->first == one.key)
@@ -90,6 +90,7 @@ PodInfoPtr annotated(const PodInfo& pod, std::span<const PodAnnotation> annotati
     else
       all.emplace(at, one.key, one.value);
   }
+  view->meta.annotations = std::move(all);
   return PodInfo::make(std::move(view), era);
 }
 
@@ -409,8 +410,8 @@ PodInfoPtr Trial::renew(const EvictedPod& eviction, const model::Labels* labels)
     if (storage_class != nullptr && storage_class->wait_for_first_consumer) {
       made->volume_name.clear();
       made->phase = "Pending";
-      std::erase_if(made->meta.annotations,
-                    [](const auto& pair) { return pair.first == volumes::kSelectedNode || pair.first == volumes::kBindCompleted; });
+      made->meta.annotations.erase_if(
+          [](const auto& pair) { return pair.first == volumes::kSelectedNode || pair.first == volumes::kBindCompleted; });
     }
     cluster.upsert(std::shared_ptr<const PersistentVolumeClaimView>(std::move(made)));
   }

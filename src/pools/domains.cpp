@@ -27,11 +27,11 @@ bool is_of_host(std::string_view key) { return key == kHostnameLabel; }
 PodInfoPtr without_hosts(const PodInfo& pod, placement::Era era) {
   auto view = std::make_shared<model::PodView>(pod.view());
   const auto of_host = [](const auto& one) { return is_of_host(one.topology_key); };
-  std::erase_if(view->spread_constraints, of_host);
-  std::erase_if(view->required_affinity, of_host);
-  std::erase_if(view->required_anti_affinity, of_host);
+  view->spread_constraints.erase_if(of_host);
+  view->required_affinity.erase_if(of_host);
+  view->required_anti_affinity.erase_if(of_host);
   for (auto* containers : {&view->containers, &view->init_containers})
-    for (model::ContainerView& one : *containers) one.host_ports.clear();
+    containers->change_each([](model::ContainerView& one) { one.host_ports.clear(); });
   return PodInfo::make(std::move(view), era);
 }
 

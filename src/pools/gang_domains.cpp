@@ -33,7 +33,7 @@ std::vector<std::string> required_keys(const placement::PodGroup& group) {
 PodInfoPtr bound_to(const placement::PodInfo& pod, const std::vector<std::string>& keys, const Domain& domain, placement::Era era) {
   auto view = std::make_shared<model::PodView>(pod.view());
   for (std::size_t i = 0; i < keys.size(); ++i) view->node_selector.emplace_back(keys[i], domain[i]);
-  std::ranges::sort(view->node_selector);
+  view->node_selector.sort();
   return placement::PodInfo::make(std::move(view), era);
 }
 

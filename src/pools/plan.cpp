@@ -107,7 +107,7 @@ class Planning {
     std::size_t number = 0;
     for (const std::uint32_t speaker : table_.speakers()) {
       auto view = std::make_shared<model::NodeView>(*table_.node(speaker, fmt::format("domain-{}", ++number)));
-      auto labels = view->meta.labels.pairs();
+      auto labels = *view->meta.labels.pairs();
       std::erase_if(labels, [](const auto& one) { return one.first == kHostnameLabel; });
       view->meta.labels = model::Labels(std::move(labels));
       view->taints.push_back({"karpenter.sh/not-there", "", "NoSchedule"});

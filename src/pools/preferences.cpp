@@ -12,7 +12,7 @@ using placement::PodInfoPtr;
 namespace {
 
 /// All terms but the `dropped` heaviest, as required ones.
-void require(std::vector<model::WeightedPodAffinityTerm> terms, std::size_t dropped, std::vector<model::PodAffinityTerm>& required) {
+void require(std::vector<model::WeightedPodAffinityTerm> terms, std::size_t dropped, SharedList<model::PodAffinityTerm>& required) {
   std::ranges::stable_sort(terms, std::greater{}, &model::WeightedPodAffinityTerm::weight);
   for (std::size_t i = std::min(dropped, terms.size()); i < terms.size(); ++i) required.push_back(std::move(terms[i].term));
 }
@@ -33,13 +33,13 @@ placement::PodInfoPtr insisting(const placement::PodInfo& pod, std::size_t dropp
   view->preferred_affinity.clear();
   view->preferred_anti_affinity.clear();
   std::size_t to_drop = dropped - std::min(dropped, counts.beside + counts.apart);
-  for (model::TopologySpreadConstraint& one : view->spread_constraints) {
-    if (one.is_hard) continue;
+  view->spread_constraints.change_each([&](model::TopologySpreadConstraint& one) {
+    if (one.is_hard) return;
     if (to_drop > 0)
       --to_drop;
     else
       one.is_hard = true;
-  }
+  });
   return placement::PodInfo::make(std::move(view), era);
 }
 

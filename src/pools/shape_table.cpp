@@ -255,7 +255,7 @@ model::NodeViewPtr ShapeTable::endless_node(std::size_t place, const std::string
   out->allocatable.clear();
   for (const std::string& resource : resources_)
     out->allocatable.emplace_back(resource, model::Quantity::from_value(1'000'000'000'000'000));
-  std::ranges::sort(out->allocatable, {}, [](const auto& one) { return one.first; });
+  out->allocatable.sort({}, [](const auto& one) { return one.first; });
   out->capacity = out->allocatable;
   return out;
 }

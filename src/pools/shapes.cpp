@@ -109,7 +109,7 @@ std::vector<NodeShape> make_shapes(const std::vector<NodePool>& pools, const Cat
 model::NodeViewPtr node_of(const NodeShape& shape, const NodePool& pool, const InstanceType& type, const std::string& name) {
   auto out = std::make_shared<model::NodeView>();
   out->meta.name = name;
-  auto labels = shape.labels.pairs();
+  auto labels = *shape.labels.pairs();
   std::erase_if(labels, [](const auto& one) { return one.first == kHostnameLabel; });
   labels.emplace_back(kHostnameLabel, name);
   std::ranges::sort(labels);

@@ -152,7 +152,7 @@ model::NodeViewPtr node_before_it_is(const NodeClaim& claim, const NodePool* poo
     }
   if (best == nullptr) return nullptr;
   *type_name = best->name;
-  auto pairs = labels_with(*best, **offering, claim.labels).pairs();
+  auto pairs = *labels_with(*best, **offering, claim.labels).pairs();
   std::erase_if(pairs, [](const auto& one) { return one.first == kHostnameLabel; });
   pairs.emplace_back(kHostnameLabel, claim.name);
   std::ranges::sort(pairs);

@@ -119,7 +119,7 @@ Result<Shape> described(const World& world, const json::Object& fields) {
     if (std::ranges::none_of(node->allocatable, [&](const auto& one) { return one.first == needed; }))
       return invalid(fmt::format("a shape of its own needs cpu and memory: {} is missing", needed));
   if (!has_pods) node->allocatable.emplace_back("pods", model::Quantity::from_value(110));
-  std::ranges::sort(node->allocatable, {}, [](const auto& one) { return one.first; });
+  node->allocatable.sort({}, [](const auto& one) { return one.first; });
   node->capacity = node->allocatable;
   std::ranges::sort(labels);
   node->meta.labels = model::Labels(std::move(labels));
@@ -141,7 +141,7 @@ placement::PodInfoPtr pinned(const placement::PodInfo& daemon, const std::string
     view->node_affinity.required.emplace();
     view->node_affinity.required->terms.emplace_back();
   }
-  for (model::NodeSelectorTerm& term : view->node_affinity.required->terms) term.fields = {here};
+  view->node_affinity.required->terms.change_each([&](model::NodeSelectorTerm& term) { term.fields = {here}; });
   const Priority priority = priority_of(view->priority_class_name, cluster);
   if (view->priority == 0) view->priority = priority.value;
   return placement::PodInfo::make(std::move(view), cluster.era());
@@ -216,7 +216,7 @@ std::string add_node(World& world, const Shape& shape, const std::string& zone) 
   auto view = std::make_shared<model::NodeView>(*autoscaler::node_like(*shape.node, name));
   view->meta.uid = "what-if/Node/" + name;
   if (!zone.empty()) {
-    auto labels = view->meta.labels.pairs();
+    auto labels = *view->meta.labels.pairs();
     bool has_any = false;
     for (auto& [key, value] : labels)
       if (key == "topology.kubernetes.io/zone" || key == "failure-domain.beta.kubernetes.io/zone") value = zone, has_any = true;

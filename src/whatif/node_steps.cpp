@@ -128,7 +128,7 @@ void change_node(World& world, const std::string& name, const std::function<void
 }
 
 void set_label_of(model::NodeView& node, const std::string& key, const std::string* value) {
-  auto pairs = node.meta.labels.pairs();
+  auto pairs = *node.meta.labels.pairs();
   std::erase_if(pairs, [&](const auto& one) { return one.first == key; });
   if (value != nullptr) pairs.emplace_back(key, *value);
   std::ranges::sort(pairs);
@@ -233,8 +233,9 @@ void fail_nodes(World& world, const std::vector<std::string>& nodes) {
       std::erase_if(view.taints, [](const model::Taint& taint) { return taint.key == kUnreachable; });
       view.taints.push_back({std::string(kUnreachable), {}, "NoSchedule"});
       view.taints.push_back({std::string(kUnreachable), {}, "NoExecute"});
-      for (model::NodeCondition& condition : view.conditions)
+      view.conditions.change_each([](model::NodeCondition& condition) {
         if (condition.type == "Ready") condition.status = "Unknown", condition.reason = "NodeStatusUnknown";
+      });
     });
     world.node_states[node] = "lost";
   }
@@ -343,10 +344,10 @@ Result<void> set_allocatable(World& world, const std::vector<std::string>& nodes
   for (const std::string& node : nodes) {
     change_node(world, node, [&](model::NodeView& view) {
       for (const auto& [name, quantity] : amounts) {
-        std::erase_if(view.allocatable, [&](const auto& one) { return one.first == name; });
+        view.allocatable.erase_if([&](const auto& one) { return one.first == name; });
         view.allocatable.emplace_back(name, quantity);
       }
-      std::ranges::sort(view.allocatable, {}, [](const auto& one) { return one.first; });
+      view.allocatable.sort({}, [](const auto& one) { return one.first; });
     });
     world.node_states[node] = "changed";
     const auto* info = world.cluster().find_node(node);

@@ -63,5 +63,27 @@ TEST(NodeSelector, TermsAreOredAndExpressionsAnded) {
   EXPECT_FALSE(selector.matches({}, "n2"));
 }
 
+TEST(PodView, PodsOfATemplateHaveWhatIsAlikeOnce) {
+  const auto read = [](std::string_view suffix) {
+    const auto document = json::parse(fmt::format(R"({{"metadata":{{"name":"web-{0}","uid":"{0}","labels":{{"app":"web"}},
+      "ownerReferences":[{{"kind":"ReplicaSet","name":"web","uid":"r","controller":true}}]}},
+      "spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1"}}}}}}],"nodeSelector":{{"disk":"ssd"}},
+      "tolerations":[{{"key":"k","operator":"Exists"}}],"volumes":[{{"name":"kube-api-access-{0}","projected":{{}}}}],
+      "affinity":{{"podAntiAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":[{{"topologyKey":"zone",
+      "labelSelector":{{"matchLabels":{{"app":"web"}}}}}}]}}}}}}}})",
+                                                  suffix));
+    return PodView::parse(*document);
+  };
+  const PodView a = read("a"), b = read("b");
+  EXPECT_NE(a.name(), b.name());
+  EXPECT_EQ(&*a.meta.labels.pairs(), &*b.meta.labels.pairs());
+  EXPECT_EQ(&*a.meta.owner_references, &*b.meta.owner_references);
+  EXPECT_EQ(&*a.containers, &*b.containers);
+  EXPECT_EQ(&*a.node_selector, &*b.node_selector);
+  EXPECT_EQ(&*a.tolerations, &*b.tolerations);
+  EXPECT_EQ(&*a.volumes, &*b.volumes);
+  EXPECT_EQ(&*a.required_anti_affinity, &*b.required_anti_affinity);
+}
+
 }  // namespace
 }  // namespace berth::model

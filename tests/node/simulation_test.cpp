@@ -387,6 +387,28 @@ TEST(Fleet, TakesOverAFormerProcessesNodesAndPods) {
   EXPECT_NE(status.find("2025-06-01T00:00:00Z"), std::string::npos) << "it has been ready all the time";
 }
 
+TEST(Fleet, AHundredThousandNodesHaveAddressesOfTheirOwn) {
+  const auto network = [](int index) {
+    Fleet fleet{FleetOptions{}};
+    fleet.add_node(node_spec(index), kStart);
+    return std::string(json::get_string(*json::parse(fleet.next_write(kStart)->body), {"spec", "podCIDR"}));
+  };
+  EXPECT_EQ(network(59'999), "10.249.249.0/24");
+  EXPECT_EQ(network(60'000), "240.0.0.0/24");
+  EXPECT_EQ(network(60'251), "240.1.1.0/24");
+  EXPECT_EQ(network(122'500), "241.0.0.0/24");
+  FakeServer server;
+  ASSERT_TRUE(
+      server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"node-1","uid":"u","annotations":{"sim.berth.dev/fleet":"default"}},
+                       "spec":{"podCIDR":"241.0.7.0/24"}})"),
+                              {}, kStart));
+  server.run_until(kStart);
+  server.writes.clear();
+  server.fleet.observe_pod(simple_pod("a"), server.now);
+  server.drain();
+  EXPECT_NE(server.writes.at(0).body.find(R"("podIP":"241.0.7.2")"), std::string::npos) << server.writes.at(0).body;
+}
+
 TEST(Fleet, ADeadNodeFallsSilentAndComesBack) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);
@@ -424,7 +446,7 @@ TEST(Fleet, ANodeThatRunsOutOfMemoryEvictsTheRightPodAndRecovers) {
   options.kubelet.eviction_pressure_transition_period_ns = 30'000'000'000;
   FakeServer server(options);
   Fleet::NodeSpec spec = node_spec(0);
-  spec.node_template.capacity["memory"] = "8Gi";
+  spec.node_template.change([](NodeTemplate& one) { one.capacity["memory"] = "8Gi"; });
   server.fleet.add_node(spec, kStart);
   const json::Value hog = simple_pod("hog", R"({"sim.berth.dev/memory":"0s=1Gi,2m=9Gi"})");
   const json::Value good = pod_document("good", R"({"nodeName":"node-1","restartPolicy":"Always","containers":[{"name":"c","image":"x",
@@ -480,7 +502,7 @@ TEST(Fleet, ANodeRefusesWhatItHasNoRoomForInTheKubeletsWords) {
   Fleet fleet{FleetOptions{}};
   Fleet::NodeSpec spec;
   spec.name = "node-1";
-  spec.node_template.capacity = {{"cpu", "2"}, {"memory", "1Gi"}, {"pods", "2"}};
+  spec.node_template.change([](NodeTemplate& one) { one.capacity = {{"cpu", "2"}, {"memory", "1Gi"}, {"pods", "2"}}; });
   fleet.add_node(spec, kStart);
   const auto admit = [&](std::string_view name, std::string_view container, std::string_view more = "") {
     fleet.observe_pod(pod_document(name, fmt::format(R"({{"nodeName":"node-1",{}"containers":[{{"name":"c",{}}}]}})", more, container)),

@@ -179,8 +179,9 @@ TEST(BadInput, AbsurdQuantitiesAreRefusedInWords) {
     model::PodView pod;
     pod.meta.name = "p";
     pod.meta.ns = "default";
-    pod.containers.resize(3);
-    for (auto& container : pod.containers) container.requests = {{"cpu", *Quantity::parse("8Ei")}, {"memory", *Quantity::parse("8Ei")}};
+    model::ContainerView container;
+    container.requests = {{"cpu", *Quantity::parse("8Ei")}, {"memory", *Quantity::parse("8Ei")}};
+    pod.containers = {container, container, container};
     const auto decision = decide(cluster, pod);
     EXPECT_EQ(decision.outcome, Decision::Outcome::kUnschedulable);
     for (int i = 0; i < 5; ++i) {
@@ -208,7 +209,7 @@ TEST(BadInput, TenThousandTaintsAndLabels) {
   cluster.upsert_node(node);
   model::PodView pod;
   pod.meta.name = "p";
-  pod.containers.resize(1);
+  pod.containers.emplace_back();
   EXPECT_EQ(decide(cluster, pod).outcome, Decision::Outcome::kScheduled);
 }
 

@@ -186,11 +186,12 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
     const auto make = [&](const std::string& name, std::int64_t priority) {
       auto out = std::make_shared<model::PodView>(*world.pod(name));
       out->priority = priority;
-      if (world.chance(1)) out->containers[0].requests = {{"memory", model::Quantity::from_value(INT64_MAX)}};
+      if (world.chance(1))
+        out->containers.change_at(0, [&](auto& one) { one.requests = {{"memory", model::Quantity::from_value(INT64_MAX)}}; });
       out->start_time = fmt::format("2026-01-01T{:02}:{:02}:00Z", world.below(24), world.below(60));
       if (calm) {
         out->required_affinity.clear();
-        std::erase_if(out->required_anti_affinity, [](const auto& term) { return term.topology_key != "kubernetes.io/hostname"; });
+        out->required_anti_affinity.erase_if([](const auto& term) { return term.topology_key != "kubernetes.io/hostname"; });
         out->spread_constraints.clear();
       }
       return out;
@@ -216,7 +217,8 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
         cluster.remove("PodDisruptionBudget", "default", "budget-web");
       }
       auto view = make(world.chance(15) ? fmt::format("w{}", world.below(4)) : fmt::format("high{}", step), 1 + world.below(4));
-      view->containers[0].requests.emplace_back("example.com/gpu", model::Quantity::from_value(world.below(3)));
+      view->containers.change_at(
+          0, [&](auto& one) { one.requests.emplace_back("example.com/gpu", model::Quantity::from_value(world.below(3))); });
       view->preemption_never = world.chance(3);
       if (world.chance(10)) view->nominated_node_name = fmt::format("n{}", world.below(nodes));
       const auto pod = PodInfo::make(view, era);

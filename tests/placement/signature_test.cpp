@@ -166,7 +166,7 @@ TEST(Signature, TellsVolumesThatMatterFromOthers) {
   const Signature with_token = framework->sign(*PodInfo::make(view, Era::k136));
   EXPECT_FALSE(with_token.has_checks());
   auto other = std::make_shared<PodView>(*view);
-  other->volumes[0].name = "kube-api-access-b4bbb";
+  other->volumes.change_at(0, [](model::VolumeView& volume) { volume.name = "kube-api-access-b4bbb"; });
   EXPECT_EQ(framework->sign(*PodInfo::make(other, Era::k136)), with_token);
   other->volumes.clear();
   EXPECT_EQ(framework->sign(*PodInfo::make(other, Era::k136)), with_token);

@@ -199,7 +199,7 @@ TEST_F(Extended, ManagedResourcesLimitItsInterest) {
   EXPECT_FALSE(extenders.are_interested(pod_->view()));
   EXPECT_FALSE(extenders.bind_for(pod_->view()));
   model::PodView gpu = pod_->view();
-  gpu.containers[0].limits = {{"example.com/gpu", model::Quantity::from_value(1)}};
+  gpu.containers.change_at(0, [&](auto& one) { one.limits = {{"example.com/gpu", model::Quantity::from_value(1)}}; });
   EXPECT_TRUE(extenders.are_interested(gpu));
   EXPECT_TRUE(extenders.bind_for(gpu));
 }

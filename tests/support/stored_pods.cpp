@@ -179,7 +179,7 @@ json::Value StoredPods::replica_set(const model::PodView& written, std::string_v
 model::PodView StoredPods::add(model::PodView written, const Addition& addition, const Identity& workload) {
   written.meta.uid = uid();
   if (!addition.labels.empty()) {
-    auto labels = written.meta.labels.pairs();
+    auto labels = *written.meta.labels.pairs();
     for (const auto& [key, value] : addition.labels) labels.emplace_back(key, fill(value, workload));
     written.meta.labels = model::Labels(std::move(labels));
   }
@@ -188,7 +188,7 @@ model::PodView StoredPods::add(model::PodView written, const Addition& addition,
     owner.uid = fill(std::move(owner.uid), workload);
     written.meta.owner_references.push_back(std::move(owner));
   }
-  written.tolerations.insert(written.tolerations.end(), addition.tolerations.begin(), addition.tolerations.end());
+  for (const auto& one : addition.tolerations) written.tolerations.push_back(one);
   for (auto volume : addition.volumes) {
     volume.name.replace(volume.name.size() - kSuffixLength, kSuffixLength, letters(kSuffixLength));
     written.volumes.push_back(std::move(volume));

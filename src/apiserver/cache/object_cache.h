@@ -35,12 +35,12 @@ struct ObjectMeta {
   TimePoint expires_at{};
 };
 
-/// ObjectMeta as a stored object keeps it: views into the object's own key and texts, labels shared with all objects that have the same.
+/// ObjectMeta as a stored object keeps it: views into the object's own key and texts.
 /// Valid as long as the object.
 class StoredMeta {
  public:
   std::string_view ns, name, uid;
-  [[nodiscard]] const model::Labels& labels() const { return *labels_; }
+  [[nodiscard]] const model::Labels& labels() const { return labels_; }
   /// A selectable field by path, metadata.name and metadata.namespace included; "" when absent.
   [[nodiscard]] std::string_view field(std::string_view path) const;
   [[nodiscard]] std::size_t field_count() const { return field_count_; }
@@ -51,7 +51,7 @@ class StoredMeta {
     const std::string* path;  ///< Interned for the life of the process: paths are few.
     std::string_view value;
   };
-  std::shared_ptr<const model::Labels> labels_;
+  model::Labels labels_;
   std::unique_ptr<Field[]> fields_;
   std::uint32_t field_count_ = 0;
 };
@@ -63,6 +63,7 @@ struct StoredObject {
   Revision revision = 0;
   Revision create_revision = 0;
   StoredMeta meta;
+  bool expires = false;  ///< Goes by itself in time.
 
   StoredObject(std::string_view key, Bytes text, Revision revision, Revision create_revision, const ObjectMeta& meta);
   /// `state` with another revision in its bytes and as its own: what a DELETED event carries.
@@ -172,6 +173,8 @@ struct ListResult {
 struct CacheOptions {
   std::size_t history_events = 100'000;   ///< Watch history kept in memory, in events …
   std::size_t history_bytes = 128 << 20;  ///< … and bytes, whichever ends first; older starts are 410 Expired.
+  /// Of the texts of objects that go by themselves in time: beyond it those written longest ago go before. 0: no bound.
+  std::size_t expiring_bytes = 0;
   Duration compaction_interval = std::chrono::minutes(5);
   /// Asked now and then while the store is read: an error ends that, and is what open() says.
   std::function<Result<void>()> has_room = {};
@@ -222,6 +225,8 @@ class ObjectCache {
   /// Calls `done` when reads see everything that anybody was told is written before the call, by whatever server: at once over a store of
   /// one's own. False: that could not be found out in time.
   virtual void catch_up(std::function<void(bool)> done) { done(true); }
+  /// Objects that went before their time (CacheOptions::expiring_bytes).
+  [[nodiscard]] virtual std::uint64_t expired_early() const { return 0; }
   /// Why the last kStorage was one, for people.
   [[nodiscard]] virtual std::string storage_failure() const { return "the write could not be stored"; }
 };

@@ -78,6 +78,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   [[nodiscard]] bool is_read_only() const override { return read_only_.load(); }
   [[nodiscard]] bool is_writable() const override { return !read_only_ && !full_; }
   void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
+  [[nodiscard]] std::uint64_t expired_early() const override { return expired_early_; }
 
  private:
   struct Pending {
@@ -92,8 +93,8 @@ class ObjectCacheImpl final : public PublishedObjects {
   struct Expiry {
     TimePoint when;
     Revision revision;
-    std::string key;
-    bool operator>(const Expiry& o) const { return when > o.when; }
+    std::weak_ptr<const StoredObject> object;
+    bool operator>(const Expiry& o) const { return std::tie(when, revision) > std::tie(o.when, o.revision); }
   };
   /// A group on its way: what it changes so far, so that later proposals see the earlier ones' effects.
   struct Group {
@@ -121,7 +122,9 @@ class ObjectCacheImpl final : public PublishedObjects {
   void expire_later(const std::vector<Pending>& batch);
   void publish(Group& group);
   void answer_waiters();
-  std::vector<Pending> take_expired();
+  std::vector<Pending> take_expired(std::size_t arriving);
+  void count_expiring(const ObjectPtr& now, const ObjectPtr& before);
+  [[nodiscard]] std::size_t excess_bytes() const;
   void compact_step(bool idle);
   void enter_read_only(const Error& error);
   // object_cache_load.cpp
@@ -134,6 +137,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   const bool synchronous_;
   std::atomic<bool> read_only_{false};
   std::atomic<bool> full_{false};  ///< The last write found no room.
+  std::atomic<std::uint64_t> expired_early_{0};
 
   Mutex queue_mutex_ BERTH_ACQUIRED_AFTER(run_gate_, index_mutex_);
   CondVar wake_;
@@ -145,6 +149,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   // The writer's own.
   Gate run_gate_ BERTH_ACQUIRED_BEFORE(index_mutex_);
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
+  std::size_t expiring_bytes_ = 0;  ///< Of the texts of what is in them.
   TimePoint next_compaction_{}, next_probe_{};
   Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;
   TimePoint last_compaction_step_{};

@@ -19,18 +19,24 @@ struct ObjectCacheImpl::Loaded {
 Result<void> ObjectCacheImpl::load(const MetaOf& meta_of) {
   const store::StoreState state = store_->state();
   compacted_ = state.compacted_revision;
-  // This thread reads the file and applies finished batches in order, others parse.
+  // This thread reads the file and applies finished batches in order, others parse, and pack: what is there a while in plain texts would
+  // take more memory than the server ever needs once it runs.
   const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
   std::deque<std::future<std::vector<Loaded>>> parsing;
   const auto parse = [&meta_of](std::vector<store::Record> records) {
     std::vector<Loaded> loaded(records.size());
+    TextPacker packer;
     for (std::size_t i = 0; i < records.size(); ++i) {
       store::Record& record = records[i];
       if (record.value != nullptr) {
         ObjectMeta meta = meta_of(record.key, *record.value);
-        loaded[i].object = std::make_shared<const StoredObject>(record.key, record.value, record.revision, record.create_revision, meta);
+        auto object = std::make_shared<StoredObject>(record.key, record.value, record.revision, record.create_revision, meta);
+        object->expires = meta.expires_at != TimePoint{};
+        packer.pack(resource_prefix(object->key), object->meta.name, *object->kept);
+        loaded[i].object = std::move(object);
         loaded[i].expires_at = meta.expires_at;
       }
+      record.value = nullptr;
       loaded[i].record = std::move(record);
     }
     return loaded;
@@ -70,11 +76,13 @@ void ObjectCacheImpl::apply_loaded(Loaded loaded) {
     if (current == nullptr) return;
     if (in_history) history_.add({std::make_shared<const StoredObject>(*current, loaded.record.revision), current, true});
     index_.erase(loaded.record.key);
+    count_expiring(nullptr, current);
     return;
   }
   if (in_history) history_.add({loaded.object, current, false});
   index_.put(loaded.object);
-  if (loaded.expires_at != TimePoint{}) expiries_.push({loaded.expires_at, loaded.object->revision, loaded.record.key});
+  count_expiring(loaded.object, current);
+  if (loaded.object->expires) expiries_.push({loaded.expires_at, loaded.object->revision, loaded.object});
 }
 
 }  // namespace berth::apiserver

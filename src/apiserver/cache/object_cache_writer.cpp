@@ -69,7 +69,7 @@ void ObjectCacheImpl::run() {
     }
     if (stop) break;
     bool idle = batch.empty();
-    for (auto& expired : take_expired()) batch.push_back(std::move(expired));
+    for (auto& expired : take_expired(batch.size())) batch.push_back(std::move(expired));
     if (!batch.empty()) process(std::move(batch));
     answer_waiters();
     compact_step(idle);
@@ -89,7 +89,7 @@ void ObjectCacheImpl::run_synchronously() {
       batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
       queue_.clear();
     }
-    for (auto& expired : take_expired()) batch.push_back(std::move(expired));
+    for (auto& expired : take_expired(batch.size())) batch.push_back(std::move(expired));
     if (batch.empty()) break;
     process(std::move(batch));
   }
@@ -99,6 +99,7 @@ void ObjectCacheImpl::run_synchronously() {
 /// How long there is nothing to do.
 Duration ObjectCacheImpl::time_to_wait() {
   if (compaction_goal_ > compacted_ && !read_only_) return Duration::zero();
+  if (excess_bytes() > 0 && !expiries_.empty() && is_writable()) return Duration::zero();
   TimePoint now = clock_.now();
   TimePoint next = std::min(now + kLongestSleep, next_compaction_);
   if (!expiries_.empty() && !read_only_) next = std::min(next, expiries_.top().when);
@@ -143,8 +144,9 @@ ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
 
   proposal.value.insert(std::min(proposal.revision_offset, proposal.value.size()), std::to_string(revision));
   proposal.value.shrink_to_fit();
-  auto object = std::make_shared<const StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), revision,
-                                                     current != nullptr ? current->create_revision : revision, proposal.meta);
+  auto object = std::make_shared<StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), revision,
+                                               current != nullptr ? current->create_revision : revision, proposal.meta);
+  object->expires = proposal.expires_at != TimePoint{};
   group.records.push_back({.revision = revision,
                            .create_revision = object->create_revision,
                            .previous_revision = current != nullptr ? current->revision : 0,
@@ -154,7 +156,7 @@ ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
   // The key of an entry must live as long as the entry: the change just added owns its text, whatever the older one did.
   group.overlay.erase(object->key);
   group.overlay.emplace(object->key, object);
-  if (proposal.expires_at != TimePoint{}) group.expiries.push_back({proposal.expires_at, revision, std::string(object->key)});
+  if (object->expires) group.expiries.push_back({proposal.expires_at, revision, object});
   return object;
 }
 
@@ -198,7 +200,8 @@ void ObjectCacheImpl::probe() {
 void ObjectCacheImpl::expire_later(const std::vector<Pending>& batch) {
   for (const Pending& pending : batch)
     if (!pending.result && pending.proposal.is_delete)
-      expiries_.push({clock_.now() + kLongestSleep, pending.proposal.expected.value_or(0), pending.proposal.key});
+      if (const ObjectPtr object = index_.find(pending.proposal.key))
+        expiries_.push({clock_.now() + kLongestSleep, pending.proposal.expected.value_or(0), object});
 }
 
 void ObjectCacheImpl::enter_read_only(const Error& error) {
@@ -225,6 +228,7 @@ void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revi
 }
 
 void ObjectCacheImpl::publish(Group& group) {
+  for (const CacheEvent& change : group.changes) count_expiring(change.is_delete ? nullptr : change.object, change.previous);
   publish_changes(group.changes, own_revision() + static_cast<Revision>(group.changes.size()));
   for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
 }
@@ -246,23 +250,41 @@ void ObjectCacheImpl::answer_waiters() {
   for (auto& [waiter, done] : due) waiter.done(done);
 }
 
-std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired() {
+void ObjectCacheImpl::count_expiring(const ObjectPtr& now, const ObjectPtr& before) {
+  if (now != nullptr && now->expires) expiring_bytes_ += now->text_bytes();
+  if (before != nullptr && before->expires) expiring_bytes_ -= before->text_bytes();
+}
+
+std::size_t ObjectCacheImpl::excess_bytes() const {
+  return options_.expiring_bytes == 0 ? 0 : std::max(expiring_bytes_, options_.expiring_bytes) - options_.expiring_bytes;
+}
+
+/// What is to go now, beside `arriving` proposals: it must not fall behind these.
+std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired(std::size_t arriving) {
   std::vector<Pending> deletions;
   if (expiries_.empty() || read_only_) return deletions;
-  TimePoint now = clock_.now();
-  while (!expiries_.empty() && expiries_.top().when <= now && deletions.size() < kExpirySlice) {
-    Expiry expiry = expiries_.top();
+  const TimePoint now = clock_.now();
+  std::size_t excess = excess_bytes(), early = 0;
+  while (!expiries_.empty() && deletions.size() < kExpirySlice + arriving) {
+    const bool is_due = expiries_.top().when <= now;
+    if (!is_due && excess == 0) break;
+    const ObjectPtr object = expiries_.top().object.lock();
+    const Revision revision = expiries_.top().revision;
     expiries_.pop();
     // A later write of the object has brought its own time.
-    auto current = own_index().find(expiry.key);
-    if (current == nullptr || current->revision != expiry.revision) continue;
+    const ObjectPtr current = object != nullptr ? own_index().find(object->key) : nullptr;
+    if (current == nullptr || current->revision != revision) continue;
+    excess -= std::min(excess, object->text_bytes());
+    early += is_due ? 0 : 1;
     Proposal proposal;
-    proposal.key = std::move(expiry.key);
+    proposal.key = object->key;
     proposal.is_delete = true;
-    proposal.expected = expiry.revision;
+    proposal.expected = revision;
     proposal.relaxed_durability = true;
     deletions.push_back({std::move(proposal), nullptr});
   }
+  if (early > 0 && expired_early_.fetch_add(early) == 0)
+    log::warning("store", "Events take more than {} MiB: from now on the oldest go before their time", options_.expiring_bytes >> 20);
   return deletions;
 }
 

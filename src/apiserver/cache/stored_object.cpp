@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "apiserver/cache/label_pool.h"
 #include "apiserver/cache/object_cache.h"
 #include "base/json_scan.h"
 
@@ -19,6 +20,18 @@ KeptTextRef with_revision(const StoredObject& state, Revision revision) {
   text.reserve(held->size() + 2);
   text.append(*held, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*held, offset + raw[0].size());
   return std::make_shared<const KeptText>(std::move(text));
+}
+
+/// Paths are few and stay for the life of the process.
+const std::string* intern_field_path(std::string_view path) {
+  thread_local std::unordered_map<std::string_view, const std::string*> known;
+  if (auto found = known.find(path); found != known.end()) return found->second;
+  static auto* mutex = new Mutex;
+  static auto* paths = new std::unordered_set<std::string>;
+  MutexLock lock(*mutex);
+  const std::string* interned = &*paths->emplace(path).first;
+  known.emplace(*interned, interned);
+  return interned;
 }
 
 /// Words that selected fields often are: one text for all objects, which need not be searched for them. Empty: it is none of them.
@@ -64,7 +77,7 @@ StoredObject::StoredObject(std::string_view key_text, Bytes text, Revision own_r
   for (const auto& [path, value] : from.fields) {
     if (!value.empty() && path != "metadata.name" && path != "metadata.namespace") fields.emplace_back(path, value);
   }
-  meta.labels_ = share_labels(from.labels);
+  meta.labels_ = from.labels;
   set_texts(key_text, from.uid, fields);
 }
 

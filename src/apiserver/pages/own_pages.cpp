@@ -186,6 +186,8 @@ void OwnPages::note_indicator(std::string_view endpoint, const std::string& name
 }
 
 void OwnPages::serve_metrics(const RequestPtr& request) {
+  ground_.registry->gauge("berth_apiserver_events_expired_early", "Events that went before their time, for want of room, since the start.")
+      .set(static_cast<double>(ground_.cache->expired_early()));
   for (const auto& [prefix, count] : ground_.cache->counts()) {
     const auto slash = prefix.rfind('/');
     const auto group = prefix.substr(1, slash == 0 ? 0 : slash - 1);

@@ -135,7 +135,8 @@ void ServerFlags::add_to(CLI::App& app) {
       fmt::format("NAME=true|false, comma separated, of {}; all are on, and GenericWorkload=false turns off all that is of groups of pods",
                   fmt::join(model::feature_names(), ", ")));
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
-  app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
+  app.add_option("--event-ttl", event_ttl, "How long Events are kept, as long as their texts take no more than a 16th of --memory-limit")
+      ->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
   trust.add_to(app);
   etcd.add_to(app);

@@ -52,6 +52,7 @@ Result<OpenedCache> open_cache(const ServerPlan& plan, bool never_syncs, const C
   auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
   apiserver::CacheOptions options;
   options.has_room = [limit = plan.memory_limit_bytes] { return expect_room(limit); };
+  options.expiring_bytes = plan.memory_limit_bytes / 16;
   auto cache = apiserver::open_object_cache(std::move(encrypted), clock, std::move(options), false, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
   return OpenedCache{std::move(*cache), nullptr};

@@ -101,10 +101,11 @@ ObjectMeta ObjectMeta::parse(const json::Value& object) {
   out.creation_timestamp = string_at(*meta, {"creationTimestamp"});
   out.is_deleting = !json::get_string(*meta, {"deletionTimestamp"}).empty();
   out.annotations = Labels::from_json(json::find(*meta, "annotations")).pairs();
-  for (const auto& owner : json::get_array(*meta, {"ownerReferences"})) {
-    out.owner_references.push_back({string_at(owner, {"apiVersion"}), string_at(owner, {"kind"}), string_at(owner, {"name"}),
-                                    string_at(owner, {"uid"}), json::get_bool(owner, {"controller"})});
-  }
+  std::vector<OwnerReference> owners;
+  for (const auto& owner : json::get_array(*meta, {"ownerReferences"}))
+    owners.push_back({string_at(owner, {"apiVersion"}), string_at(owner, {"kind"}), string_at(owner, {"name"}), string_at(owner, {"uid"}),
+                      json::get_bool(owner, {"controller"})});
+  out.owner_references = std::move(owners);
   return out;
 }
 
@@ -161,9 +162,9 @@ bool NodeSelectorTerm::matches(const Labels& node_labels, std::string_view node_
 }
 
 NodeSelector NodeSelector::parse(const json::Value& selector) {
-  NodeSelector out;
-  for (const auto& term : json::get_array(selector, {"nodeSelectorTerms"})) out.terms.push_back(NodeSelectorTerm::parse(term));
-  return out;
+  std::vector<NodeSelectorTerm> terms;
+  for (const auto& term : json::get_array(selector, {"nodeSelectorTerms"})) terms.push_back(NodeSelectorTerm::parse(term));
+  return {std::move(terms)};
 }
 
 bool NodeSelector::matches(const Labels& node_labels, std::string_view node_name) const {
@@ -174,11 +175,13 @@ NodeAffinity NodeAffinity::parse(const json::Value& affinity) {
   NodeAffinity out;
   if (const auto* required = json::find(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))
     out.required = NodeSelector::parse(*required);
+  std::vector<PreferredSchedulingTerm> preferred;
   for (const auto& item : json::get_array(affinity, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
     const auto* preference = json::find(item, "preference");
-    out.preferred.push_back(
+    preferred.push_back(
         {json::get_int(item, {"weight"}), preference == nullptr ? NodeSelectorTerm{} : NodeSelectorTerm::parse(*preference)});
   }
+  out.preferred = std::move(preferred);
   return out;
 }
 

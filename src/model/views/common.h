@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/shared_pool.h"
 #include "model/quantity.h"
 #include "model/selector.h"
 
@@ -16,6 +17,7 @@ namespace berth::model {
 
 /// Resource name to exact amount, sorted by name. Malformed quantities are left out.
 using ResourceList = std::vector<std::pair<std::string, Quantity>>;
+using SharedResourceList = SharedList<ResourceList::value_type>;
 ResourceList parse_resource_list(const json::Value* value);
 /// Null when absent.
 const Quantity* find_resource(const ResourceList& list, std::string_view name);
@@ -24,13 +26,14 @@ struct OwnerReference {
   std::string api_version, kind, name, uid;
   bool controller = false;
   friend bool operator==(const OwnerReference&, const OwnerReference&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(api_version, kind, name, uid, controller); }
 };
 
 struct ObjectMeta {
   std::string ns, name, uid;
   Labels labels;
-  std::vector<std::pair<std::string, std::string>> annotations;  ///< Sorted by key.
-  std::vector<OwnerReference> owner_references;
+  Labels::Pairs annotations;  ///< Sorted by key.
+  SharedList<OwnerReference> owner_references;
   std::string creation_timestamp;  ///< RFC 3339 as given; empty when absent.
   bool is_deleting = false;        ///< metadata.deletionTimestamp is set.
 
@@ -56,6 +59,7 @@ struct Toleration {
   /// core/v1 Toleration.ToleratesTaint: an empty effect or key (with Exists) matches all.
   [[nodiscard]] bool tolerates(const Taint& taint) const;
   friend bool operator==(const Toleration&, const Toleration&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(key, op, value, effect, toleration_seconds); }
 };
 std::vector<Toleration> parse_tolerations(const json::Array& items);
 Taint parse_taint(const json::Value& item);
@@ -72,11 +76,12 @@ struct NodeSelectorTerm {
   [[nodiscard]] bool is_empty() const { return expressions.empty() && fields.empty() && errors.empty(); }
   [[nodiscard]] bool matches(const Labels& node_labels, std::string_view node_name) const;
   friend bool operator==(const NodeSelectorTerm&, const NodeSelectorTerm&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(expressions, fields, errors); }
 };
 
 /// Terms are ORed. No terms match nothing.
 struct NodeSelector {
-  std::vector<NodeSelectorTerm> terms;
+  SharedList<NodeSelectorTerm> terms;
   static NodeSelector parse(const json::Value& selector);
   [[nodiscard]] bool matches(const Labels& node_labels, std::string_view node_name) const;
   friend bool operator==(const NodeSelector&, const NodeSelector&) = default;
@@ -86,11 +91,12 @@ struct PreferredSchedulingTerm {
   std::int64_t weight = 0;
   NodeSelectorTerm preference;
   friend bool operator==(const PreferredSchedulingTerm&, const PreferredSchedulingTerm&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(weight, preference); }
 };
 
 struct NodeAffinity {
   std::optional<NodeSelector> required;
-  std::vector<PreferredSchedulingTerm> preferred;
+  SharedList<PreferredSchedulingTerm> preferred;
   static NodeAffinity parse(const json::Value& affinity);
   friend bool operator==(const NodeAffinity&, const NodeAffinity&) = default;
 };

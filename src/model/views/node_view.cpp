@@ -28,11 +28,15 @@ NodeView NodeView::parse(const json::Value& node) {
   out.provider_id = string_at(node, {"spec", "providerID"});
   out.allocatable = parse_resource_list(json::find(node, {"status", "allocatable"}));
   out.capacity = parse_resource_list(json::find(node, {"status", "capacity"}));
+  std::vector<NodeCondition> conditions;
   for (const auto& item : json::get_array(node, {"status", "conditions"}))
-    out.conditions.push_back(
+    conditions.push_back(
         {string_at(item, {"type"}), string_at(item, {"status"}), string_at(item, {"reason"}), string_at(item, {"lastTransitionTime"})});
+  out.conditions = std::move(conditions);
+  std::vector<NodeImage> images;
   for (const auto& item : json::get_array(node, {"status", "images"}))
-    out.images.push_back({parse_strings(json::get_array(item, {"names"})), json::get_int(item, {"sizeBytes"})});
+    images.push_back({parse_strings(json::get_array(item, {"names"})), json::get_int(item, {"sizeBytes"})});
+  out.images = std::move(images);
   out.declared_features = parse_strings(json::get_array(node, {"status", "declaredFeatures"}));
   out.avoided_controllers = parse_avoided(out.meta);
   return out;

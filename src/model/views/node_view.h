@@ -9,11 +9,13 @@ namespace berth::model {
 struct NodeImage {
   std::vector<std::string> names;
   std::int64_t size_bytes = 0;
+  [[nodiscard]] auto parts() const { return std::tie(names, size_bytes); }
 };
 
 struct NodeCondition {
   std::string type, status, reason;
   std::string last_transition{};  ///< RFC 3339 as given.
+  [[nodiscard]] auto parts() const { return std::tie(type, status, reason, last_transition); }
 };
 
 /// The annotation scheduler.alpha.kubernetes.io/preferAvoidPods: controllers whose pods are better kept away.
@@ -26,10 +28,10 @@ struct NodeView {
   bool unschedulable = false;
   std::vector<Taint> taints;
   std::string provider_id;  ///< spec.providerID
-  ResourceList allocatable, capacity;
-  std::vector<NodeCondition> conditions;
-  std::vector<NodeImage> images;
-  std::vector<std::string> declared_features;  ///< status.declaredFeatures
+  SharedResourceList allocatable, capacity;
+  SharedList<NodeCondition> conditions;
+  SharedList<NodeImage> images;
+  SharedList<std::string> declared_features;  ///< status.declaredFeatures
   std::vector<AvoidedController> avoided_controllers;
 
   static NodeView parse(const json::Value& node);

@@ -144,6 +144,8 @@ VolumeView parse_volume(const json::Value& item, std::string_view pod_name) {
   } else if (const auto* image = json::find(item, "image")) {
     out.kind = Kind::kImage;
     out.id = string_at(*image, {"reference"});
+  } else {
+    out.name.clear();
   }
   return out;
 }
@@ -160,13 +162,39 @@ void parse_affinity(const json::Value& spec, PodView& out) {
   }
 }
 
+template <typename Parse>
+auto parse_each(const json::Value& at, std::string_view list, const Parse& parse) {
+  std::vector<decltype(parse(at))> out;
+  for (const auto& item : json::get_array(at, {list})) out.push_back(parse(item));
+  return out;
+}
+
+/// The entries of spec.resourceClaims, with what the status says of them.
+std::vector<PodResourceClaim> parse_claims(const json::Value& pod) {
+  std::vector<PodResourceClaim> out;
+  for (const auto& item : json::get_array(pod, {"spec", "resourceClaims"}))
+    out.push_back({string_at(item, {"name"}),
+                   string_at(item, {"resourceClaimName"}),
+                   string_at(item, {"resourceClaimTemplateName"}),
+                   false,
+                   {},
+                   string_at(pod, {"spec", "schedulingGroup", "podGroupName"})});
+  for (const auto& item : json::get_array(pod, {"status", "resourceClaimStatuses"}))
+    for (auto& claim : out)
+      if (claim.name == json::get_string(item, {"name"})) {
+        claim.has_status = true;
+        claim.made_name = string_at(item, {"resourceClaimName"});
+      }
+  return out;
+}
+
 void parse_spec(const json::Value& spec, PodView& out) {
   out.node_name = string_at(spec, {"nodeName"});
   out.scheduler_name = string_at(spec, {"schedulerName"});
   out.priority_class_name = string_at(spec, {"priorityClassName"});
   out.priority = json::get_int(spec, {"priority"});
   out.preemption_never = json::get_string(spec, {"preemptionPolicy"}) == "Never";
-  for (const auto& gate : json::get_array(spec, {"schedulingGates"})) out.scheduling_gates.push_back(string_at(gate, {"name"}));
+  out.scheduling_gates = parse_each(spec, "schedulingGates", [](const json::Value& gate) { return string_at(gate, {"name"}); });
   out.host_network = json::get_bool(spec, {"hostNetwork"});
   out.termination_grace_period_seconds = json::get_int(spec, {"terminationGracePeriodSeconds"}, 30);
   out.containers = parse_containers(json::get_array(spec, {"containers"}));
@@ -178,16 +206,8 @@ void parse_spec(const json::Value& spec, PodView& out) {
   out.node_selector = Labels::from_json(json::find(spec, "nodeSelector")).pairs();
   parse_affinity(spec, out);
   out.tolerations = parse_tolerations(json::get_array(spec, {"tolerations"}));
-  for (const auto& item : json::get_array(spec, {"topologySpreadConstraints"}))
-    out.spread_constraints.push_back(TopologySpreadConstraint::parse(item));
-  for (const auto& item : json::get_array(spec, {"volumes"})) out.volumes.push_back(parse_volume(item, out.meta.name));
-  for (const auto& item : json::get_array(spec, {"resourceClaims"}))
-    out.resource_claims.push_back({string_at(item, {"name"}),
-                                   string_at(item, {"resourceClaimName"}),
-                                   string_at(item, {"resourceClaimTemplateName"}),
-                                   false,
-                                   {},
-                                   string_at(spec, {"schedulingGroup", "podGroupName"})});
+  out.spread_constraints = parse_each(spec, "topologySpreadConstraints", TopologySpreadConstraint::parse);
+  out.volumes = parse_each(spec, "volumes", [&](const json::Value& item) { return parse_volume(item, out.meta.name); });
 }
 
 }  // namespace
@@ -214,22 +234,20 @@ PodView PodView::parse(const json::Value& pod) {
   PodView out;
   out.meta = ObjectMeta::parse(pod);
   if (const auto* spec = json::find(pod, "spec")) parse_spec(*spec, out);
+  out.resource_claims = parse_claims(pod);
   if (const auto* status = json::find(pod, "status")) {
     out.phase = string_at(*status, {"phase"});
     out.start_time = string_at(*status, {"startTime"});
     out.nominated_node_name = string_at(*status, {"nominatedNodeName"});
-    for (const auto& item : json::get_array(*status, {"resourceClaimStatuses"}))
-      for (auto& claim : out.resource_claims)
-        if (claim.name == json::get_string(item, {"name"})) {
-          claim.has_status = true;
-          claim.made_name = string_at(item, {"resourceClaimName"});
-        }
-    parse_statuses(json::get_array(*status, {"containerStatuses"}), false, out.container_statuses);
-    parse_statuses(json::get_array(*status, {"initContainerStatuses"}), true, out.container_statuses);
+    std::vector<ContainerResourceStatus> statuses;
+    parse_statuses(json::get_array(*status, {"containerStatuses"}), false, statuses);
+    parse_statuses(json::get_array(*status, {"initContainerStatuses"}), true, statuses);
+    out.container_statuses = std::move(statuses);
     if (const auto* resources = json::find(*status, "resources"); resources != nullptr && resources->is_object()) {
-      out.pod_level_status.emplace();
-      out.pod_level_status->requests = parse_resource_list(json::find(*resources, "requests"));
-      out.pod_level_status->allocated = parse_resource_list(json::find(*status, "allocatedResources"));
+      ContainerResourceStatus whole;
+      whole.requests = parse_resource_list(json::find(*resources, "requests"));
+      whole.allocated = parse_resource_list(json::find(*status, "allocatedResources"));
+      out.pod_level_status = std::make_shared<const ContainerResourceStatus>(std::move(whole));
     }
     bool resize_seen = false, disruption_seen = false;
     for (const auto& condition : json::get_array(*status, {"conditions"})) {

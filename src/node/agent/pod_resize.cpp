@@ -117,7 +117,9 @@ void PodWorker::show_granted_resources() {
   facts_ = eviction::read_pod_facts(differs ? granted : pod_);
   facts_.qos = qos_;
   spec_.resources = std::move(shown.resources);
-  for (std::size_t i = 0; i < spec_.containers.size(); ++i) spec_.containers[i].resources = std::move(shown.containers[i].resources);
+  spec_.containers.change([&](std::vector<ContainerSpec>& containers) {
+    for (std::size_t i = 0; i < containers.size(); ++i) containers[i].resources = shown.containers[i].resources;
+  });
   MutexLock lock(mutex_);
   shown_granted_ = std::move(granted);
 }

@@ -171,12 +171,7 @@ bool PodWorker::release_driver_volumes() {
   return false;
 }
 
-void PodWorker::forbid_restarts() {
-  for (ContainerSpec& container : spec_.containers) {
-    container.restart_policy = RestartPolicy::kNever;
-    container.restart_rules.clear();
-  }
-}
+void PodWorker::forbid_restarts() { forbid_restarts_of(spec_); }
 
 /// Of a pod that is over, containers that never came to an end of their own are taken as failed (status_manager.go TerminatePod): the main
 /// ones once the pod was initialized, the init ones up to the last of which something is known, at least the first.

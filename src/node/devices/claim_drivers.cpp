@@ -233,7 +233,7 @@ class Drivers final : public ClaimDrivers, public plugins::PluginHandler {
   /// Waits until nobody else is at one of these claims: drivers are asked one thing of a claim at a time.
   Result<void> occupy(const std::set<std::string>& uids, const std::atomic<bool>& cancel) BERTH_REQUIRES(mutex_) {
     const auto is_free = [&]() BERTH_REQUIRES(mutex_) {
-      return std::ranges::none_of(uids, [&](const std::string& uid) { return busy_.contains(uid); });
+      return std::ranges::none_of(uids, [&](const std::string& uid) BERTH_REQUIRES(mutex_) { return busy_.contains(uid); });
     };
     while (!is_free()) {
       if (cancel || is_over_) return fail(ErrorCode::kUnavailable, "called off");

@@ -77,8 +77,7 @@ class Watching final : public PluginWatcher {
     }
   }
 
-  /// Under the lock.
-  void carry_out(const PluginRegistry::Effects& effects) {
+  void carry_out(const PluginRegistry::Effects& effects) BERTH_REQUIRES(mutex_) {
     if (is_over_) return;
     for (const Effect& effect : effects)
       tasks_.run([this, effect] {

@@ -208,6 +208,7 @@ PodBehaviour read_behaviour(const json::Value& pod) {
       json::get_string(pod, {"spec", "restartPolicy"}) == "Never" || json::get_string(pod, {"spec", "restartPolicy"}) == "OnFailure";
   const std::optional<ScriptResult> suite = read_suite_annotation(all, behaviour.problems);
 
+  std::vector<ContainerBehaviour> containers;
   const auto read_container = [&](const json::Value& container, bool is_init) {
     const std::string_view name = json::get_string(container, {"name"});
     const bool is_sidecar = is_init && json::get_string(container, {"restartPolicy"}) == "Always";
@@ -243,9 +244,9 @@ PodBehaviour read_behaviour(const json::Value& pod) {
     b.cpu_request_milli = resource_amount(container, "requests", "cpu", true);
     b.memory_request_bytes = resource_amount(container, "requests", "memory", false);
     b.memory_limit_bytes = resource_amount(container, "limits", "memory", false);
-    const bool is_first = !is_init && behaviour.containers.size() == json::get_array(pod, {"spec", "initContainers"}).size();
+    const bool is_first = !is_init && containers.size() == json::get_array(pod, {"spec", "initContainers"}).size();
     read_usage(annotations, name, is_first, b, behaviour);
-    behaviour.containers.push_back(std::move(b));
+    containers.push_back(std::move(b));
   };
   for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) read_container(container, true);
   for (const json::Value& container : json::get_array(pod, {"spec", "containers"})) read_container(container, false);
@@ -257,8 +258,9 @@ PodBehaviour read_behaviour(const json::Value& pod) {
       b.exit_code = script->exit_code;
       b.output = script->output;
     }
-    behaviour.containers.push_back(std::move(b));
+    containers.push_back(std::move(b));
   }
+  behaviour.containers = std::move(containers);
   return behaviour;
 }
 

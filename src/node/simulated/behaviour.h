@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/shared_pool.h"
 #include "node/simulated/role_command.h"
 #include "node/simulated/usage_curve.h"
 
@@ -47,12 +48,18 @@ struct ContainerBehaviour {
   std::int64_t memory_limit_bytes = 0;  ///< 0: none.
   /// Its program is one of berth's roles and no annotation says how long it runs: it ends when the program does, where somebody runs it.
   std::optional<RoleCommand> role;
+
+  friend bool operator==(const ContainerBehaviour&, const ContainerBehaviour&) = default;
+  [[nodiscard]] auto parts() const {
+    return std::tie(run_for, exit_code, started_after, ready_after, is_ever_ready, liveness_after, output, usage, cpu_request_milli,
+                    memory_request_bytes, memory_limit_bytes, role);
+  }
 };
 
 struct PodBehaviour {
   std::optional<Duration> start_delay, stop_after;
   bool pull_fails = false;
-  std::vector<ContainerBehaviour> containers;  ///< Init containers first, as in PodSpec.
+  SharedList<ContainerBehaviour> containers;  ///< Init containers first, as in PodSpec.
   /// Values of annotations that could not be understood, as text for an event: "sim.berth.dev/run-for: \"x\" is not a duration".
   std::vector<std::string> problems;
   bool has_usage = false;  ///< Any container has a usage curve.

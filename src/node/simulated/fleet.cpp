@@ -47,7 +47,7 @@ void Fleet::remove_node(std::string_view name) {
   node->is_removed = true;
   node_wakes_.erase({node->wake, node->arrival});
   if (node->is_counted) --ready_count_;
-  for (const std::string& uid : std::set<std::string>(node->pods)) forget_pod(uid);
+  for (const std::string& uid : std::vector<std::string>(node->pods.begin(), node->pods.end())) forget_pod(uid);
   take_index(node->spec.index, -1);
   nodes_.erase(found);
 }
@@ -88,7 +88,7 @@ void Fleet::see_labels(Node& node, const json::Value& document) {
 }
 
 bool Fleet::see_extended_resources(Node& node, const json::Value& document) {
-  NodeTemplate& t = node.spec.node_template;
+  NodeTemplate t = *node.spec.node_template;
   bool is_new = false;
   for (const auto& [key, value] : json::get_object(document, {"status", "capacity"})) {
     const std::string name(key);
@@ -100,6 +100,7 @@ bool Fleet::see_extended_resources(Node& node, const json::Value& document) {
     node.admission.reset();
     is_new = true;
   }
+  if (is_new) node.spec.node_template = std::move(t);
   return is_new;
 }
 
@@ -135,7 +136,7 @@ void Fleet::end_steadiness(const NodeRef& node, TimePoint now) {
 void Fleet::report_again(const NodeRef& node) {
   node->needs_status = true;
   enqueue(node);
-  for (const std::string& uid : node->pods) {
+  for (const std::string_view uid : node->pods) {
     const auto pod = pods_.find(uid);
     if (pod == pods_.end()) continue;
     pod->second->is_dirty = true;
@@ -186,12 +187,12 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   pod->node = node->second;
   pod->ip = ip;
   pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
-  node->second->pods.insert(uid);
+  node->second->pods.insert(pod->sim.spec().uid);
   if (pod->sim.behaviour().has_usage && node->second->pods_with_usage++ == 0) {
     node->second->next_check = now + kMonitoringInterval;
     enqueue(node->second);
   }
-  pods_.emplace(uid, pod);
+  pods_.emplace(pod->sim.spec().uid, pod);
   pod->demand = PodDemand::of(document);
   if (needs_admission(document)) admit(pod, document, now);
   // Of a node that was deleted and made again, or of a fleet that starts anew: what was lost is back, and says so.
@@ -202,7 +203,7 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
 
 void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now) {
   if (!pod->node->admission) {
-    const NodeTemplate& t = pod->node->spec.node_template;
+    const NodeTemplate& t = *pod->node->spec.node_template;
     AdmissionNode& made =
         pod->node->admission.emplace(pod->node->spec.name, eviction::ResourceList{}, pod->node->labels, pod->node->taints);
     for (const auto& [name, text] : t.allocatable.empty() ? t.capacity : t.allocatable)
@@ -210,7 +211,7 @@ void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now)
   }
   const AdmissionNode& node = *pod->node->admission;
   std::vector<const PodDemand*> active;
-  for (const std::string& uid : pod->node->pods)
+  for (const std::string_view uid : pod->node->pods)
     if (const auto other = pods_.find(uid); other != pods_.end() && other->second != pod && !other->second->sim.is_terminal())
       active.push_back(&other->second->demand);
   auto refusal = refuse_sysctls(document, {});
@@ -242,7 +243,7 @@ void Fleet::stop_pod(const PodRef& pod, const json::Value& document, TimePoint n
 }
 
 void Fleet::forget_pod(std::string_view uid) {
-  const auto found = pods_.find(std::string(uid));
+  const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   const PodRef pod = found->second;
   pod->is_gone = true;

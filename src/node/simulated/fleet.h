@@ -42,6 +42,8 @@ struct NodeTemplate {
   std::map<std::string, std::string> labels, annotations;
   json::Array taints;
   std::string instance_type = "simulated-32-256";
+  friend bool operator==(const NodeTemplate&, const NodeTemplate&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(capacity, allocatable, labels, annotations, taints, instance_type); }
 };
 
 struct FleetOptions {
@@ -106,7 +108,7 @@ class Fleet {
   struct NodeSpec {
     std::string name, zone, region;
     int index = 0;  ///< Which of the fleet it is, from 0; its addresses follow from it as far as they are free.
-    NodeTemplate node_template;
+    Shared<NodeTemplate> node_template;
   };
   /// Makes a node that the API does not have.
   void add_node(const NodeSpec& spec, TimePoint now);
@@ -126,7 +128,7 @@ class Fleet {
   /// A pod was seen, new or changed. Pods of other nodes are ignored.
   void observe_pod(const json::Value& pod, TimePoint now);
   /// Cheap check whether this uid is known and needs no second look unless it is being deleted.
-  [[nodiscard]] bool knows_pod(std::string_view uid) const { return pods_.contains(std::string(uid)); }
+  [[nodiscard]] bool knows_pod(std::string_view uid) const { return pods_.contains(uid); }
   void forget_pod(std::string_view uid);
 
   [[nodiscard]] std::optional<TimePoint> next_wake() const;
@@ -199,14 +201,10 @@ class Fleet {
   FleetOptions options_;
   DocumentSource documents_;
   std::unordered_map<std::string, NodeRef> nodes_;
-  std::map<int, int> indexes_;                      ///< Numbers in use, each with how many nodes use it.
-  std::optional<int> last_index_;                   ///< Given to a node of this fleet.
-  std::unordered_map<std::string, int> strangers_;  ///< Numbers of other fleets' nodes, by name.
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  std::unordered_map<std::string, PodRef, TextHash, std::equal_to<>> pods_;  ///< By uid.
+  std::map<int, int> indexes_;                         ///< Numbers in use, each with how many nodes use it.
+  std::optional<int> last_index_;                      ///< Given to a node of this fleet.
+  std::unordered_map<std::string, int> strangers_;     ///< Numbers of other fleets' nodes, by name.
+  std::unordered_map<std::string_view, PodRef> pods_;  ///< By uid, as the pod has it.
   /// By time, and of equal times by who came first: the same inputs have the same order.
   template <typename Ref>
   using Wakes = std::map<std::pair<TimePoint, std::uint64_t>, Ref>;

@@ -99,8 +99,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   auto node = std::make_shared<Node>();
   node->arrival = ++arrivals_;
   node->spec.name = name;
-  node->spec.node_template = defaults;
-  NodeTemplate& t = node->spec.node_template;
+  NodeTemplate t = defaults;
   for (const auto& [key, value] : json::get_object(document, {"status", "capacity"}))
     if (value.is_string()) t.capacity[std::string(key)] = json::as_view(value);
   if (!json::get_object(document, {"status", "allocatable"}).empty()) t.allocatable.clear();
@@ -115,6 +114,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
     t.capacity[std::string(part.substr(0, equals))] = part.substr(equals + 1);
     t.allocatable[std::string(part.substr(0, equals))] = part.substr(equals + 1);
   }
+  node->spec.node_template = std::move(t);
   forget_stranger(name);
   node->spec.index = free_index(index_of(document).value_or(-1));
   node->needs_create = false;
@@ -133,7 +133,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
 /// What the node offers to pods, by the core that real nodes use.
 void Fleet::offer(Node& node) const {
   if (!options_.reserves_resources) return;
-  NodeTemplate& t = node.spec.node_template;
+  NodeTemplate t = *node.spec.node_template;
   eviction::ResourceList capacity = capacity_of(t);
   const eviction::ReservationSettings settings = eviction::reservation_settings(options_.kubelet);
   if (const auto cores = capacity.find("cpu"); settings.pods_per_core > 0 && cores != capacity.end())
@@ -146,12 +146,13 @@ void Fleet::offer(Node& node) const {
   t.allocatable.clear();
   for (const auto& [name, quantity] : resources->allocatable)
     t.allocatable[name] = resources->reservation.contains(name) ? quantity.to_string() : t.capacity[name];
+  node.spec.node_template = std::move(t);
   if (const auto memory = resources->cgroup.find("memory"); memory != resources->cgroup.end())
     node.pods_memory_limit = static_cast<std::uint64_t>(memory->second.value());
 }
 
 std::string Fleet::node_body(const Node& node) const {
-  const NodeTemplate& t = node.spec.node_template;
+  const NodeTemplate& t = *node.spec.node_template;
   json::Object labels{{"kubernetes.io/hostname", node.spec.name},
                       {"kubernetes.io/os", "linux"},
                       {"kubernetes.io/arch", "amd64"},
@@ -180,7 +181,7 @@ std::string Fleet::node_body(const Node& node) const {
 }
 
 std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
-  const NodeTemplate& t = node.spec.node_template;
+  const NodeTemplate& t = *node.spec.node_template;
   json::Array conditions;
   const auto add = [&](std::string_view type, bool is, std::string_view reason, std::string_view message, TimePoint since) {
     conditions.push_back(json::Object{{"type", type},

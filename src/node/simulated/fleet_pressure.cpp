@@ -60,7 +60,7 @@ void Fleet::for_each_pod(std::string_view node, const std::function<void(const P
   }
   const auto found = nodes_.find(std::string(node));
   if (found == nodes_.end()) return;
-  for (const std::string& uid : found->second->pods)
+  for (const std::string_view uid : found->second->pods)
     if (const auto pod = pods_.find(uid); pod != pods_.end()) each(pod->second->sim);
 }
 
@@ -73,7 +73,7 @@ std::vector<std::string> Fleet::node_names() const {
 
 eviction::NodeUsage Fleet::node_usage(const Node& node, TimePoint now, std::unordered_map<std::string, eviction::PodUsage>* pods) const {
   std::uint64_t memory = 0, disk = 0, inodes = 0, processes = 0;
-  for (const std::string& uid : node.pods) {
+  for (const std::string_view uid : node.pods) {
     const auto pod = pods_.find(uid);
     if (pod == pods_.end()) continue;
     eviction::PodUsage usage = pod_usage(pod->second->sim, now);
@@ -83,8 +83,8 @@ eviction::NodeUsage Fleet::node_usage(const Node& node, TimePoint now, std::unor
     processes += *usage.process_count;
     if (pods) pods->emplace(uid, std::move(usage));
   }
-  const std::uint64_t memory_capacity = capacity_of(node.spec.node_template, "memory"),
-                      disk_capacity = capacity_of(node.spec.node_template, "ephemeral-storage");
+  const std::uint64_t memory_capacity = capacity_of(*node.spec.node_template, "memory"),
+                      disk_capacity = capacity_of(*node.spec.node_template, "ephemeral-storage");
   eviction::NodeUsage out;
   out.memory = eviction::MemoryUsage{rest(memory_capacity, memory), std::min(memory, memory_capacity), memory, now};
   const std::uint64_t pods_limit = node.pods_memory_limit.value_or(memory_capacity);
@@ -106,7 +106,7 @@ eviction::NodeUsage Fleet::node_usage(const Node& node, TimePoint now, std::unor
 
 void Fleet::check_pressure(const NodeRef& node, TimePoint now) {
   // The kernel first: a container over its limit is killed whatever the node has left.
-  for (const std::string& uid : std::set<std::string>(node->pods)) {
+  for (const std::string& uid : std::vector<std::string>(node->pods.begin(), node->pods.end())) {
     const PodRef pod = pods_.at(uid);
     const PodSimulation& sim = pod->sim;
     for (std::size_t i = 0; i < sim.spec().containers.size(); ++i) {
@@ -125,7 +125,7 @@ void Fleet::check_pressure(const NodeRef& node, TimePoint now) {
   eviction::Summary summary;
   summary.node = node_usage(*node, now, &summary.pods);
   std::vector<eviction::PodFacts> active;
-  for (const std::string& uid : node->pods) {
+  for (const std::string_view uid : node->pods) {
     const PodSimulation& sim = pods_.at(uid)->sim;
     if (sim.is_stopped() || sim.is_terminal() || !documents_) continue;
     if (const auto document = documents_(sim.spec().ns, sim.spec().name)) active.push_back(eviction::read_pod_facts(*document));
@@ -158,7 +158,7 @@ json::Value Fleet::summary(std::string_view name, TimePoint now) const {
   const std::string time = format_rfc3339(now);
   double cores = 0;
   json::Array pods;
-  for (const std::string& uid : found->second->pods) {
+  for (const std::string_view uid : found->second->pods) {
     const PodSimulation& sim = pods_.at(uid)->sim;
     double pod_cores = 0;
     json::Array containers;
@@ -170,7 +170,7 @@ json::Value Fleet::summary(std::string_view name, TimePoint now) const {
                                         {"memory", json::Object{{"time", time}, {"workingSetBytes", whole(sim.usage(i, "memory", now))}}}});
     }
     cores += pod_cores;
-    const eviction::PodUsage& usage = usages.at(uid);
+    const eviction::PodUsage& usage = usages.at(std::string(uid));
     pods.push_back(json::Object{{"podRef", json::Object{{"name", sim.spec().name}, {"namespace", sim.spec().ns}, {"uid", uid}}},
                                 {"containers", std::move(containers)},
                                 {"cpu", json::Object{{"time", time}, {"usageNanoCores", whole(pod_cores * 1e9)}}},

@@ -1,5 +1,7 @@
 // What a fleet keeps of each node and pod: shared by the files fleet*.cpp alone.
 #pragma once
+#include <bitset>
+
 #include "node/admission.h"
 #include "node/simulated/addresses.h"
 
@@ -21,9 +23,9 @@ struct Fleet::Node {
   bool is_steady = false;             ///< Its Lease says so (FleetOptions::steady_heartbeats).
   std::optional<Duration> last_word;  ///< To be written: so long ago was the last heartbeat.
   TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
-  std::array<bool, 256> used_ips{};
-  std::set<std::string> pods;  ///< uids
-  int pods_with_usage = 0;     ///< While there are none, nothing can come under pressure.
+  std::bitset<256> used_ips;
+  std::set<std::string_view> pods;  ///< uids, as the pods have them
+  int pods_with_usage = 0;          ///< While there are none, nothing can come under pressure.
   TimePoint next_check{};
   std::unique_ptr<eviction::EvictionManager> eviction;
   std::optional<std::uint64_t> pods_memory_limit;  ///< Of the cgroup above all pods; absent: the machine's memory.
@@ -40,7 +42,7 @@ struct Fleet::Node {
   [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
   int take_ip() {
     for (int i = 2; i < 255; ++i)
-      if (!used_ips[i]) return used_ips[i] = true, i;
+      if (!used_ips[static_cast<std::size_t>(i)]) return used_ips.set(static_cast<std::size_t>(i)), i;
     return 0;
   }
   /// Marks an address that an earlier process gave out; 0 when it is not one of this node's.

@@ -259,10 +259,12 @@ void PodSimulation::end_program(std::size_t container, std::string_view containe
   if (record.state.kind != Kind::kRunning || record.container_id != container_id) return;
   // The same pass as for a container that ends by itself at this moment: others may start or end with it.
   now = std::max(now, record.state.started_at + Duration(1));  // No run takes no time: it would end for ever in one moment.
-  behaviour_.containers[container].exit_code = exit_code;
-  behaviour_.containers[container].run_for = now - record.state.started_at;
+  behaviour_.containers.change([&](std::vector<ContainerBehaviour>& containers) {
+    containers[container].exit_code = exit_code;
+    containers[container].run_for = now - record.state.started_at;
+  });
   advance(now);
-  behaviour_.containers[container].run_for.reset();
+  behaviour_.containers.change([&](std::vector<ContainerBehaviour>& containers) { containers[container].run_for.reset(); });
   changed_ = true;
 }
 
@@ -295,10 +297,7 @@ void PodSimulation::finish_stop(TimePoint t) {
     }
   }
   // A stopped pod is not restarted, whatever its policy: its phase is what its containers came to.
-  for (ContainerSpec& container : spec_.containers) {
-    container.restart_policy = RestartPolicy::kNever;
-    container.restart_rules.clear();
-  }
+  forbid_restarts_of(spec_);
   stopped_ = true;
 }
 
@@ -306,12 +305,14 @@ void PodSimulation::finish_stop(TimePoint t) {
 bool PodSimulation::take_generation(const json::Value& pod) {
   if (json::get_int(pod, {"metadata", "generation"}) == spec_.generation) return false;
   phase_.reset();
-  PodSpec fresh = read_pod_spec(pod);
+  const PodSpec fresh = read_pod_spec(pod);
   spec_.generation = fresh.generation;
-  spec_.resources = std::move(fresh.resources);
-  for (ContainerSpec& container : spec_.containers)
-    for (ContainerSpec& newer : fresh.containers)
-      if (newer.name == container.name) container.resources = std::move(newer.resources);
+  spec_.resources = fresh.resources;
+  spec_.containers.change([&](std::vector<ContainerSpec>& containers) {
+    for (ContainerSpec& container : containers)
+      for (const ContainerSpec& newer : fresh.containers)
+        if (newer.name == container.name) container.resources = newer.resources;
+  });
   return true;
 }
 
@@ -319,9 +320,9 @@ bool PodSimulation::take_generation(const json::Value& pod) {
 bool PodSimulation::take_newcomers(const json::Value& pod, const PodBehaviour& fresh) {
   const std::size_t known = spec_.containers.size();
   if (fresh.containers.size() <= known || json::get_array(pod, {"spec", "ephemeralContainers"}).empty()) return false;
-  PodSpec newer = read_pod_spec(pod);
+  const PodSpec newer = read_pod_spec(pod);
   for (std::size_t i = known; i < std::min(newer.containers.size(), fresh.containers.size()); ++i) {
-    spec_.containers.push_back(std::move(newer.containers[i]));
+    spec_.containers.push_back(newer.containers[i]);
     behaviour_.containers.push_back(fresh.containers[i]);
     ContainerRecord& record = state_.containers.emplace_back();
     record.state.reason = "ContainerCreating";
@@ -334,18 +335,20 @@ bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   const PodBehaviour fresh = read_behaviour(pod);
   bool changed = take_generation(pod);
   changed = take_newcomers(pod, fresh) || changed;
-  for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
+  std::vector<ContainerBehaviour> containers = *behaviour_.containers;
+  for (std::size_t i = 0; i < std::min(fresh.containers.size(), containers.size()); ++i) {
     // How long it runs may become known while it does.
-    if (!behaviour_.containers[i].role && fresh.containers[i].run_for && fresh.containers[i].run_for != behaviour_.containers[i].run_for) {
-      behaviour_.containers[i].run_for = fresh.containers[i].run_for;
+    if (!containers[i].role && fresh.containers[i].run_for && fresh.containers[i].run_for != containers[i].run_for) {
+      containers[i].run_for = fresh.containers[i].run_for;
       changed = true;
     }
-    if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
-    behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;
+    if (fresh.containers[i].is_ever_ready == containers[i].is_ever_ready) continue;
+    containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;
     if (!fresh.containers[i].is_ever_ready && state_.containers[i].is_ready && spec_.containers[i].role != ContainerRole::kInit)
       state_.containers[i].is_ready = false;
     changed = true;
   }
+  behaviour_.containers = std::move(containers);
   if (json::Value gates = gate_conditions(spec_, pod); !gates.is_null()) {
     const json::Value before = status(now);
     observed_ = std::move(gates);

@@ -12,6 +12,7 @@ struct RoleCommand {
   std::string role;  ///< "descheduler" or "scheduler".
   std::vector<std::string> args;
   friend bool operator==(const RoleCommand&, const RoleCommand&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(role, args); }
 };
 
 /// What a container of this image and command (with its args behind it) runs; nullopt: none of berth's roles. Understood are `berth ROLE

@@ -17,11 +17,15 @@ class UsageCurve {
   /// The use after `age`, in the quantity's unit (bytes, cores, processes).
   [[nodiscard]] double at(Duration age) const;
   [[nodiscard]] bool is_constant() const { return points_.size() == 1; }
+  friend bool operator==(const UsageCurve&, const UsageCurve&) = default;
+  [[nodiscard]] auto parts() const { return std::tie(points_, is_loop_); }
 
  private:
   struct Point {
     Duration at;
     double value;
+    friend bool operator==(const Point&, const Point&) = default;
+    [[nodiscard]] auto parts() const { return std::tie(at, value); }
   };
   std::vector<Point> points_;
   bool is_loop_ = false;

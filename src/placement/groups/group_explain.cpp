@@ -22,7 +22,7 @@ std::string some_names(const std::vector<std::string>& names, const char* betwee
 }
 
 model::Labels labelled(const model::Labels& labels, std::string_view key, const std::string& value) {
-  auto pairs = labels.pairs();
+  auto pairs = *labels.pairs();
   std::erase_if(pairs, [&](const auto& pair) { return pair.first == key; });
   pairs.emplace_back(std::string(key), value);
   return model::Labels(std::move(pairs));

@@ -314,7 +314,7 @@ class AffinityLoad final : public RemovableLoad {
   /// Whom the pod minds on its own node is counted there: no sums are kept, which would begin with counting all pods.
   static PodInfo by_domains(const TopologySetup& setup) {
     PodInfo out = setup.pod;
-    std::erase_if(out.required_anti_affinity, [&](const AffinityTerm& term) { return is_local(setup, term); });
+    out.required_anti_affinity.erase_if([&](const AffinityTerm& term) { return is_local(setup, term); });
     return out;
   }
   [[nodiscard]] bool has_terms() const { return !affinity_.empty() || !anti_.empty(); }

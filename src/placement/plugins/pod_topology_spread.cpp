@@ -346,7 +346,7 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
     return std::vector{hostname, zone};
   }();
   const bool own = !pod.spread_constraints.empty();
-  const auto& source = own ? pod.spread_constraints : args.system_defaulting ? kSystemDefaults : args.default_constraints;
+  const auto& source = own ? *pod.spread_constraints : args.system_defaulting ? kSystemDefaults : args.default_constraints;
   SpreadConstraints out;
   for (const auto& from : source) {
     if (from.is_hard != hard) continue;

@@ -333,10 +333,11 @@ Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo&
   for (const Claim* claim : found.provisions) {
     auto reserved = std::make_shared<Claim>(*claim);
     data->reserved.push_back({std::make_shared<const Claim>(*claim), nullptr});
-    auto& annotations = reserved->meta.annotations;
-    std::erase_if(annotations, [](const auto& pair) { return pair.first == volumes::kSelectedNode; });
-    annotations.emplace_back(std::string(volumes::kSelectedNode), node.name);
-    std::ranges::sort(annotations);
+    reserved->meta.annotations.change([&](auto& annotations) {
+      std::erase_if(annotations, [](const auto& pair) { return pair.first == volumes::kSelectedNode; });
+      annotations.emplace_back(std::string(volumes::kSelectedNode), node.name);
+      std::ranges::sort(annotations);
+    });
     cluster.upsert(std::shared_ptr<const Claim>(std::move(reserved)));
   }
   // The claims' objects may just have been replaced.

@@ -57,9 +57,10 @@ bool uses_key(const Volume& volume, std::string_view key) {
 }
 
 void rename_key(model::NodeSelector& selector, std::string_view from, std::string_view to) {
-  for (auto& term : selector.terms)
+  selector.terms.change_each([&](auto& term) {
     for (auto& expression : term.expressions)
       if (expression.key == from) expression.key = std::string(to);
+  });
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ bool node_affinity_holds(const Volume& volume, const model::Labels& node_labels,
     if (!zones.empty()) {
       if (selector.terms.empty()) selector.terms.emplace_back();
       model::Requirement topology{std::string(at->zone_key), model::Requirement::Op::kIn, {zones.begin(), zones.end()}};
-      for (auto& term : selector.terms) term.expressions.push_back(topology);
+      selector.terms.change_each([&](auto& term) { term.expressions.push_back(topology); });
     }
   }
   if (is_beta) rename_key(selector, kBetaRegion, kRegion);

@@ -141,12 +141,12 @@ class EtcdStore final : public SharedStore {
   Mutex calls_mutex_;
   std::atomic<bool> closing_{false};
   std::atomic<int> open_calls_{0};
-  FencePtr fence_ BERTH_GUARDED_BY(calls_mutex_);                  ///< Under calls_mutex_.
-  std::vector<WriteCall*> fenced_ BERTH_GUARDED_BY(calls_mutex_);  ///< Wait for the fence. Under calls_mutex_.
+  FencePtr fence_ BERTH_GUARDED_BY(calls_mutex_);
+  std::vector<WriteCall*> fenced_ BERTH_GUARDED_BY(calls_mutex_);  ///< Wait for the fence.
   bool is_raising_ BERTH_GUARDED_BY(calls_mutex_) = false;
-  std::map<std::int64_t, LeaseState> leases_ BERTH_GUARDED_BY(calls_mutex_);  ///< By seconds. Under calls_mutex_.
+  std::map<std::int64_t, LeaseState> leases_ BERTH_GUARDED_BY(calls_mutex_);  ///< By seconds.
   Mutex fill_mutex_;
-  std::map<std::int64_t, std::int64_t> fill_leases_ BERTH_GUARDED_BY(fill_mutex_);  ///< By seconds. Under fill_mutex_.
+  std::map<std::int64_t, std::int64_t> fill_leases_ BERTH_GUARDED_BY(fill_mutex_);  ///< By seconds.
 
   Outcomes outcomes_;
 
@@ -155,8 +155,8 @@ class EtcdStore final : public SharedStore {
   std::unique_ptr<grpc::ClientContext> watch_context_ BERTH_GUARDED_BY(watch_mutex_);
   bool watch_stopping_ BERTH_GUARDED_BY(watch_mutex_) = false;
   std::size_t watch_member_ BERTH_GUARDED_BY(watch_mutex_) = 0;
-  std::string last_complaint_ BERTH_GUARDED_BY(watch_mutex_);
-  std::chrono::steady_clock::time_point complained_at_ BERTH_GUARDED_BY(watch_mutex_){};
+  std::string last_complaint_;
+  std::chrono::steady_clock::time_point complained_at_{};
   std::atomic<Revision> reached_{0};
   std::atomic<bool> following_{false};
   std::thread queue_thread_, watch_thread_, guard_thread_;

@@ -51,6 +51,7 @@ Outcome Outcomes::outcome_of(const Waiting& one) const {
 void Outcomes::wait(const SoughtPtr& sought, Revision fence, Clock::time_point until, Done done) {
   Waiting one{sought, fence, until, std::move(done)};
   Outcome outcome{};
+  Revision seen = 0;
   {
     const MutexLock lock(mutex_);
     if (!is_decided(one)) {
@@ -59,8 +60,9 @@ void Outcomes::wait(const SoughtPtr& sought, Revision fence, Clock::time_point u
       return;
     }
     outcome = outcome_of(one);
+    seen = sought->seen;
   }
-  one.done(outcome, sought->seen);
+  one.done(outcome, seen);
 }
 
 void Outcomes::begin_following() {
@@ -70,7 +72,7 @@ void Outcomes::begin_following() {
     is_following_ = true;
     reached_ = 0;
   }
-  settle([this](const Waiting& one) { return is_decided(one); });
+  settle([this](const Waiting& one) BERTH_REQUIRES(mutex_) { return is_decided(one); });
 }
 
 void Outcomes::stop_following() {
@@ -78,7 +80,7 @@ void Outcomes::stop_following() {
     const MutexLock lock(mutex_);
     is_following_ = false;
   }
-  settle([this](const Waiting& one) { return is_decided(one); });
+  settle([this](const Waiting& one) BERTH_REQUIRES(mutex_) { return is_decided(one); });
 }
 
 void Outcomes::saw_put(const std::string& key, const std::string& value, Revision revision) {
@@ -100,7 +102,7 @@ void Outcomes::reached(Revision revision) {
     const MutexLock lock(mutex_);
     reached_ = std::max(reached_, revision);
   }
-  if (waiting_count_ > 0) settle([this](const Waiting& one) { return is_decided(one); });
+  if (waiting_count_ > 0) settle([this](const Waiting& one) BERTH_REQUIRES(mutex_) { return is_decided(one); });
 }
 
 void Outcomes::expire(Clock::time_point now) {
@@ -108,18 +110,22 @@ void Outcomes::expire(Clock::time_point now) {
 }
 
 void Outcomes::settle(const std::function<bool(const Waiting&)>& which) {
-  std::vector<std::pair<Waiting, Outcome>> settled;
+  struct Settled {
+    Outcome outcome;
+    Revision seen;
+    Done done;
+  };
+  std::vector<Settled> settled;
   {
     const MutexLock lock(mutex_);
-    std::erase_if(waiting_, [&](Waiting& one) {
+    std::erase_if(waiting_, [&](Waiting& one) BERTH_REQUIRES(mutex_) {
       if (!which(one)) return false;
-      const Outcome outcome = outcome_of(one);
-      settled.emplace_back(std::move(one), outcome);
+      settled.push_back({outcome_of(one), one.sought->seen, std::move(one.done)});
       return true;
     });
     waiting_count_ = waiting_.size();
   }
-  for (auto& [one, outcome] : settled) one.done(outcome, one.sought->seen);
+  for (auto& [outcome, seen, done] : settled) done(outcome, seen);
 }
 
 }  // namespace berth::store::etcd

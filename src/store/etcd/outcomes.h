@@ -61,8 +61,8 @@ class Outcomes {
     Clock::time_point until;
     Done done;
   };
-  [[nodiscard]] bool is_decided(const Waiting& one) const;
-  [[nodiscard]] Outcome outcome_of(const Waiting& one) const;
+  [[nodiscard]] bool is_decided(const Waiting& one) const BERTH_REQUIRES(mutex_);
+  [[nodiscard]] Outcome outcome_of(const Waiting& one) const BERTH_REQUIRES(mutex_);
   /// Takes out those of whom `which` says so, and tells them.
   void settle(const std::function<bool(const Waiting&)>& which);
 

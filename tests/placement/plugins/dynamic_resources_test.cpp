@@ -142,8 +142,10 @@ TEST(DynamicResources, AClaimThatWasMadeForItsGroupIsAPodsOwn) {
     const auto plain = world.pod(
         fmt::format("{{schedulingGroup: {{podGroupName: {}}}, resourceClaims: [{{name: c, resourceClaimTemplateName: t}}]}}", group));
     auto view = std::make_shared<model::PodView>(plain->view());
-    view->resource_claims[0].has_status = true;
-    view->resource_claims[0].made_name = "made";
+    view->resource_claims.change_at(0, [](model::PodResourceClaim& claim) {
+      claim.has_status = true;
+      claim.made_name = "made";
+    });
     return PodInfo::make(std::move(view), world.cluster.era());
   };
   EXPECT_EQ(world.verdict("a", user("g")), "fits");
