@@ -236,9 +236,11 @@ Plan ApprovingController::look_at_serving(const Object& object, const json::Valu
   cache.for_each(kinds().node, [&](const ObjectRef& other) {
     if (other->name() != name) taken.merge(addresses_of(other->document()));
   });
-  if (const ObjectRef server = cache.get(kinds().endpoints, "default", "kubernetes"))
-    for (const json::Value& subset : json::get_array(server->document(), {"subsets"}))
+  if (const ObjectRef server = cache.get(kinds().endpoints, "default", "kubernetes")) {
+    const auto parsed = server->parsed();
+    for (const json::Value& subset : json::get_array(*parsed, {"subsets"}))
       for (const json::Value& one : json::get_array(subset, {"addresses"})) taken.emplace(json::get_string(one, {"ip"}));
+  }
   if (!node || !check_own_addresses(*facts, node->document(), taken).empty()) {
     // The node may be about to say where it is; an administrator may approve in the meantime.
     plan.requeue_after = std::chrono::seconds(10);

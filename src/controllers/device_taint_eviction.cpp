@@ -188,7 +188,8 @@ void DeviceTaintEviction::forget(const std::string& claim) {
 }
 
 void DeviceTaintEviction::add_users(const client::Object& claim, const Cache& cache, KeySink& sink) {
-  for (const Value& user : get_array(*claim.parsed(), {"status", "reservedFor"}))
+  const auto parsed = claim.parsed();
+  for (const Value& user : get_array(*parsed, {"status", "reservedFor"}))
     if (get_string(user, {"resource"}) == "pods" && get_string(user, {"apiGroup"}).empty())
       sink.add(fmt::format("{}/{}", claim.ns(), get_string(user, {"name"})));
     else if (get_string(user, {"resource"}) == "podgroups")

@@ -114,7 +114,8 @@ class IpAddresses final : public Controller {
     if (event.kind == kinds().ip_address) return sink.add(event.object().name());
     for (const ObjectRef& service : {event.before, event.after}) {
       if (!service) continue;
-      for (const Value& address : get_array(*service->parsed(), {"spec", "clusterIPs"}))
+      const auto parsed = service->parsed();
+      for (const Value& address : get_array(*parsed, {"spec", "clusterIPs"}))
         if (const auto text = json::as_view(address); model::validation::parse_ip(text)) {
           if (event.after)
             holders_[std::string(text)] = {service->ns(), service->name()};
