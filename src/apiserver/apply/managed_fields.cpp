@@ -196,10 +196,11 @@ Comparison compare_documents(const model::KindInfo& kind, const json::Value* bef
   return comparison;
 }
 
-std::string describe_manager(const Entry& entry) {
+/// As who applies a Scale or an object is told of it.
+std::string describe_manager(const Entry& entry, const Writer& told) {
   std::string out = json::serialize(json::Value(entry.manager));
   if (!entry.subresource.empty()) out += fmt::format(" with subresource {}", json::serialize(json::Value(entry.subresource)));
-  if (entry.operation == "Update") out += fmt::format(" using {}", entry.api_version);
+  if (entry.operation == "Update") out += fmt::format(" using {}", told.subresource == "scale" ? "autoscaling/v1" : entry.api_version);
   return out;
 }
 
@@ -340,7 +341,7 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
   for (auto& entry : entries) {
     auto contested = entry.fields.intersect(comparison.changed);
     if (!contested.empty()) {
-      const auto manager = describe_manager(entry);
+      const auto manager = describe_manager(entry, writer);
       for (auto& path : contested.render_members(left)) {
         if (manager.size() + path.size() > left && !conflicts.empty()) break;
         left -= std::min(left, manager.size() + path.size());

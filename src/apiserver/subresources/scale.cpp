@@ -187,14 +187,7 @@ model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr&
   if (json::find(*scale, {"spec", "replicas"}) != nullptr)
     json::set_dotted(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
   return [&writes, request, &kind, config = std::move(config)](const json::Value& current) {
-    auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", writes.ground.loop.now()}, request->force);
-    // Who conflicts is named in the terms of a Scale.
-    if (!applied) {
-      const auto version = fmt::format(" using {}", kind.api_version());
-      for (auto* text : {&applied.error().message, &applied.error().causes.front().message})
-        if (const auto at = text->find(version); at != std::string::npos) text->replace(at, version.size(), " using autoscaling/v1");
-    }
-    return applied;
+    return apply::apply(kind, current, config, config, {request->field_manager, "scale", writes.ground.loop.now()}, request->force);
   };
 }
 
