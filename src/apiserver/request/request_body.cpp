@@ -318,6 +318,18 @@ model::ApiResult<json::Value> decode_object_body(Request& request, const StoredD
   return document;
 }
 
+model::ApiStatus no_name(std::string_view on_url) {
+  return bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", on_url));
+}
+
+model::ApiStatus other_name(std::string_view name, std::string_view on_url) {
+  return bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, on_url));
+}
+
+model::ApiStatus other_namespace() {
+  return bad_request("the namespace of the provided object does not match the namespace sent on the request");
+}
+
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path) {
   auto& metadata = json::ensure_object(document, {"metadata"});
   if (request.kind->namespaced) {
@@ -325,19 +337,16 @@ model::ApiResult<void> match_path(const Request& request, json::Value& document,
     if (ns.empty()) {
       metadata["namespace"] = request.info.ns;
     } else if (ns != request.info.ns) {
-      return std::unexpected(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+      return std::unexpected(other_namespace());
     }
   } else {
     metadata.erase("namespace");
   }
   if (!name_in_path) return {};
   const auto name = json::get_string(document, {"metadata", "name"});
-  if (name.empty())
-    return std::unexpected(
-        bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request.info.name)));
+  if (name.empty()) return std::unexpected(no_name(request.info.name));
   if (name != request.info.name) {
-    return std::unexpected(
-        bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+    return std::unexpected(other_name(name, request.info.name));
   }
   return {};
 }

@@ -59,6 +59,11 @@ Taken<json::Value> decode_unserved_body(Request& request, const model::KindInfo&
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);
 
+/// 400 for an object without a name, of another name, or of another namespace than the path says.
+model::ApiStatus no_name(std::string_view on_url);
+model::ApiStatus other_name(std::string_view name, std::string_view on_url);
+model::ApiStatus other_namespace();
+
 /// Name and namespace of the document against those of the path: fills in what is absent, 400 for what differs.
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
 

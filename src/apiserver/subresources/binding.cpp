@@ -73,8 +73,7 @@ std::optional<model::ApiStatus> check_binding(const Request& request, const json
   if (!request.info.subresource.empty() && json::get_string(binding, {"metadata", "name"}) != request.info.name)
     return model::bad_request("name in URL does not match name in Binding object");
   const auto ns = json::get_string(binding, {"metadata", "namespace"});
-  if (!ns.empty() && ns != request.info.ns)
-    return model::bad_request("the namespace of the provided object does not match the namespace sent on the request");
+  if (!ns.empty() && ns != request.info.ns) return other_namespace();
   model::FieldErrors errors;
   const auto target_kind = json::get_string(binding, {"target", "kind"});
   if (!target_kind.empty() && target_kind != "Node")

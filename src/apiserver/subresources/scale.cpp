@@ -102,15 +102,10 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
   if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale"))
     return std::unexpected(typing.unreadable_scale(std::move(wrong->status)));
   const auto name = json::get_string(scale, {"metadata", "name"});
-  if (name.empty() && request.info.verb == "update")
-    return std::unexpected(model::bad_request(
-        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request.info.name)));
-  if (!name.empty() && name != request.info.name)
-    return std::unexpected(
-        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+  if (name.empty() && request.info.verb == "update") return std::unexpected(no_name(request.info.name));
+  if (!name.empty() && name != request.info.name) return std::unexpected(other_name(name, request.info.name));
   const auto ns = json::get_string(scale, {"metadata", "namespace"});
-  if (!ns.empty() && ns != request.info.ns)
-    return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  if (!ns.empty() && ns != request.info.ns) return std::unexpected(other_namespace());
   const auto* replicas = json::find(scale, {"spec", "replicas"});
   if (replicas == nullptr) return 0;
   if (!replicas->is_int64()) {

@@ -112,7 +112,7 @@ StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
       decode_unserved_body(*request, unserved_kind("authentication.k8s.io", "v1", "TokenRequest", "authentication.v1.TokenRequest"));
   if (!body) return std::unexpected(std::move(body.error().status));
   if (const auto ns = json::get_string(*body, {"metadata", "namespace"}); !ns.empty() && ns != request->info.ns)
-    return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return std::unexpected(other_namespace());
   operation->admission.object_api_version = "authentication.k8s.io/v1";
   operation->admission.object_kind = "TokenRequest";
   operation->document = std::move(*body);

@@ -134,19 +134,15 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
         {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(model::go_value(*patch))), converter_reason(refusal)}}));
   }
   model::apply_defaults(kind, patched);
-  if (json::get_string(patched, {"metadata", "name"}).empty())
-    return std::unexpected(model::bad_request(
-        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request->info.name)));
+  if (json::get_string(patched, {"metadata", "name"}).empty()) return std::unexpected(no_name(request->info.name));
   // An object of the cluster has no namespace, whatever is said.
   if (!kind.namespaced) json::erase(patched, {"metadata", "namespace"});
   for (const char* field : {"namespace", "name"}) {
     const auto before = json::get_string(current, {"metadata", field});
     const auto after = json::get_string(patched, {"metadata", field});
     if (before == after) continue;
-    if (std::string_view(field) == "namespace")
-      return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
-    return std::unexpected(
-        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", after, before)));
+    if (std::string_view(field) == "namespace") return std::unexpected(other_namespace());
+    return std::unexpected(other_name(after, before));
   }
   return patched;
 }
@@ -306,15 +302,12 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}", fmt::join(repeated, "\n  "))));
   for (auto& line : repeated) request.warnings.push_back(std::move(line));
   const auto name = json::get_string(config, {"metadata", "name"});
-  if (!name.empty() && name != request.info.name)
-    return std::unexpected(
-        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+  if (!name.empty() && name != request.info.name) return std::unexpected(other_name(name, request.info.name));
   auto& metadata = json::ensure_object(config, {"metadata"});
   metadata["name"] = request.info.name;
   if (kind.namespaced) {
     const auto ns = json::get_string(config, {"metadata", "namespace"});
-    if (!ns.empty() && ns != request.info.ns)
-      return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    if (!ns.empty() && ns != request.info.ns) return std::unexpected(other_namespace());
     metadata["namespace"] = request.info.ns;
   }
   out.document = std::move(config);

@@ -95,8 +95,7 @@ StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
   operation->names_revision |= has_revision(object);
   const auto name = json::get_string(object, {"metadata", "name"});
   if (const auto& asked = operation->request->info.name; !asked.empty() && name != asked && operation->subresource.empty())
-    return std::unexpected(
-        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, asked)));
+    return std::unexpected(other_name(name, asked));
   operation->name = name;
   operation->generate_name = name.empty() ? json::get_string(object, {"metadata", "generateName"}) : std::string_view();
   auto& metadata = json::ensure_object(object, {"metadata"});

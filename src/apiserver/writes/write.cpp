@@ -1,6 +1,7 @@
 #include "apiserver/writes/write.h"
 
 #include "apiserver/auth/reviews.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 #include "model/kind_hooks.h"
 #include "model/schema.h"
@@ -137,8 +138,7 @@ std::optional<model::ApiStatus> refuse_exchanged(const WriteOperation& operation
   if (!errors.empty()) return model::invalid_object(kind.group, kind.kind, operation.name, errors);
   const auto ns = json::get_string(object, {"metadata", "namespace"});
   if (ns == operation.ns) return std::nullopt;
-  if (kind.namespaced && !ns.empty())
-    return model::bad_request("the namespace of the provided object does not match the namespace sent on the request");
+  if (kind.namespaced && !ns.empty()) return other_namespace();
   json::erase(object, {"metadata", "namespace"});
   if (kind.namespaced) json::set(object, {"metadata", "namespace"}, json::Value(operation.ns));
   return std::nullopt;
