@@ -207,20 +207,6 @@ model::ApiResult<Produce> json_patch(Authorizer& authorizer, const RequestPtr& r
   return Produce{run};
 }
 
-model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
-  auto parsed = parse_patch(*request, kDecoding);
-  if (!parsed) return std::unexpected(parsed.error());
-  if (auto map = expect_map(parsed->document, kDecoding); !map) return std::unexpected(map.error());
-  if (parsed->document.is_null()) return std::unexpected(model::bad_request("Invalid JSON Patch"));
-  const bool is_of_status_alone = names_status_alone(parsed->document);
-  auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
-    auto patched = current;
-    patch::apply_merge_patch(patched, patch.document);
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document);
-  };
-  return Produce{std::move(run), is_of_status_alone};
-}
-
 /// 1e1 is 10 here: the converter takes a whole number however it is written.
 void make_whole(json::Value& value) {
   if (auto* object = value.if_object()) {
@@ -232,18 +218,25 @@ void make_whole(json::Value& value) {
   }
 }
 
-model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
-  auto parsed = parse_patch(*request, "");
+/// A merge patch, or a strategic one.
+model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind, bool is_strategic) {
+  const auto before = is_strategic ? std::string_view() : kDecoding;
+  auto parsed = parse_patch(*request, before);
   if (!parsed) return std::unexpected(parsed.error());
-  if (auto map = expect_map(parsed->document, ""); !map) return std::unexpected(map.error());
-  if (parsed->document.is_null()) parsed->document = json::Object();
-  make_whole(parsed->document);
-  const bool is_of_status_alone = names_status_alone(parsed->document);
-  auto run = [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
+  auto& document = parsed->document;
+  if (auto map = expect_map(document, before); !map) return std::unexpected(map.error());
+  if (document.is_null() && !is_strategic) return std::unexpected(model::bad_request("Invalid JSON Patch"));
+  if (document.is_null()) document = json::Object();
+  if (is_strategic) make_whole(document);
+  const bool is_of_status_alone = names_status_alone(document);
+  auto run = [&authorizer, request, &kind, is_strategic,
+              patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
-    if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
+    if (!is_strategic)
+      patch::apply_merge_patch(patched, patch.document);
+    else if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
       return std::unexpected(std::move(applied.error()));
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document, true);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document, is_strategic);
   };
   return Produce{std::move(run), is_of_status_alone};
 }
@@ -374,8 +367,7 @@ model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& r
   const auto type = media_type(request->http.headers.get("Content-Type"));
   if (auto refused = Typing::of(*request).refuse_patch(type)) return std::unexpected(std::move(*refused));
   if (type == "application/json-patch+json") return json_patch(authorizer, request, kind);
-  if (type == "application/merge-patch+json") return merge_patch(authorizer, request, kind);
-  return strategic_patch(authorizer, request, kind);
+  return merge_patch(authorizer, request, kind, type == "application/strategic-merge-patch+json");
 }
 
 }  // namespace
