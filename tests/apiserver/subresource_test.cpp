@@ -141,6 +141,24 @@ TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
   EXPECT_EQ(json::get_int(read(path + "/d"), {"metadata", "generation"}), 3);
 }
 
+TEST_F(Subresource, WhoConflictsAboutAScaleIsNamedInItsTerms) {
+  const std::string deployment = "/apis/apps/v1/namespaces/default/deployments/d";
+  const auto apply = [&](const std::string& path, const std::string& body) {
+    return send("PATCH", path, body, "application/apply-patch+yaml");
+  };
+  ASSERT_EQ(apply(deployment + "?fieldManager=a",
+                  R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"app":"d"}},
+                  "template":{"metadata":{"labels":{"app":"d"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})")
+                ->status,
+            201);
+  ASSERT_EQ(patch(deployment + "?fieldManager=b", R"({"spec":{"replicas":2}})")->status, 200);
+  const auto refused = apply(deployment + "/scale?fieldManager=c",
+                             R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":5}})");
+  EXPECT_STATUS(refused, 409, "Conflict");
+  EXPECT_EQ(text(refused->document(), {"message"}),
+            "Apply failed with 1 conflict: conflict with \"b\" using autoscaling/v1: .spec.replicas");
+}
+
 /// What is asked of an object is judged by fieldValidation as an object is.
 TEST_F(Subresource, WhatIsAskedIsReadStrictlyToo) {
   create("/api/v1/namespaces/default/serviceaccounts", R"({"metadata":{"name":"web"}})");
