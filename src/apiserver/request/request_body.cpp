@@ -351,6 +351,21 @@ model::ApiResult<void> match_path(const Request& request, json::Value& document,
   return {};
 }
 
+model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_view before) {
+  ParsedPatch out;
+  json::ParseOptions options;
+  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.repeated.fields;
+  auto patch = json::parse(request.http.body, options);
+  if (patch) {
+    if (may_have_many_elements(request.http.body.size()))
+      if (auto many = Typing::of(request).refuse_many_elements(*patch)) return std::unexpected(std::move(*many));
+    out.document = std::move(*patch);
+    return out;
+  }
+  const auto why = model::go_json_error(request.http.body);
+  return std::unexpected(bad_request(fmt::format("{}{}", before, why.empty() ? patch.error().message : why)));
+}
+
 std::optional<model::ApiStatus> check_delete_options(const json::Value& options) {
   const auto wrong_type = [&](std::string_view field, std::string_view type) {
     return bad_request(fmt::format("json: cannot unmarshal {} into Go struct field DeleteOptions.{} of type {}",

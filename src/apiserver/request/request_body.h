@@ -73,6 +73,15 @@ std::optional<BodyRefusal> check_type(const json::Value& document, std::string_v
 /// The Go type of a kind's internal object, as some messages show it: "core.ConfigMap".
 std::string internal_go_type(const model::KindInfo& kind);
 
+struct ParsedPatch {
+  json::Value document;
+  Repeated repeated;
+};
+/// What stands before an error in a patch; of a strategic one nothing: Kubernetes' decoders of the languages differ in it.
+inline constexpr std::string_view kDecodingPatch = "error decoding patch: ";
+/// A body in one of JSON's patch languages. 400, 413.
+model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_view before = kDecodingPatch);
+
 /// What is wrong with a DeleteOptions document, wherever it came from: 400 for types, 422 for values.
 std::optional<model::ApiStatus> check_delete_options(const json::Value& options);
 

@@ -85,10 +85,10 @@ model::ApiResult<json::Value> sent_scale(Request& request) {
   return std::unexpected(is_unreadable ? Typing::of(request).unreadable_scale(std::move(status)) : std::move(status));
 }
 
-/// What a patch made of a Scale, judged by fieldValidation. `duplicates`: what the patch says twice.
-model::ApiResult<json::Value> patched_scale(Request& request, json::Value scale, const std::vector<std::string>& duplicates) {
+/// What a patch made of a Scale, judged by fieldValidation. `repeated`: what the patch says twice.
+model::ApiResult<json::Value> patched_scale(Request& request, json::Value scale, const Repeated& repeated) {
   json::Value typed = scale;
-  const auto decoded = decode_document(request, scale_kind(), typed, {duplicates, {}}, false);
+  const auto decoded = decode_document(request, scale_kind(), typed, repeated, false);
   if (decoded) return typed;
   if (decoded.error().is != BodyRefusal::Is::kStrict) return scale;  // Its values are judged with those that came whole.
   return std::unexpected(
@@ -131,15 +131,12 @@ model::ApiResult<NextScale> next_scale(Request& request) {
     if (!body) return std::unexpected(body.error());
     return [body = std::move(*body)](json::Value) -> model::ApiResult<json::Value> { return body; };
   }
-  json::ParseOptions options;
-  std::vector<std::string> duplicates;
-  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &duplicates;
-  auto document = json::parse(request.http.body, options);
-  if (!document) return std::unexpected(model::bad_request(fmt::format("error decoding patch: {}", document.error().message)));
+  auto parsed = parse_patch(request);
+  if (!parsed) return std::unexpected(std::move(parsed.error()));
   const auto type = media_type(request.http.headers.get("Content-Type"));
   if (auto refused = Typing::of(request).refuse_patch(type)) return std::unexpected(std::move(*refused));
   if (type == "application/json-patch+json") {
-    auto operations = patch::parse_json_patch(*document);
+    auto operations = patch::parse_json_patch(parsed->document);
     if (!operations) return std::unexpected(operations.error());
     return [&request, operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
       if (auto applied = patch::apply_json_patch(present, operations); !applied) {
@@ -148,10 +145,9 @@ model::ApiResult<NextScale> next_scale(Request& request) {
       return patched_scale(request, std::move(present), {});
     };
   }
-  return [&request, document = std::move(*document),
-          duplicates = std::move(duplicates)](json::Value present) -> model::ApiResult<json::Value> {
-    patch::apply_merge_patch(present, document);
-    return patched_scale(request, std::move(present), duplicates);
+  return [&request, patch = std::move(*parsed)](json::Value present) -> model::ApiResult<json::Value> {
+    patch::apply_merge_patch(present, patch.document);
+    return patched_scale(request, std::move(present), patch.repeated);
   };
 }
 

@@ -166,31 +166,8 @@ bool names_status_alone(const json::Value& patch) {
   return true;
 }
 
-/// The words around an error: Kubernetes' decoders of the three languages differ in them.
-constexpr std::string_view kDecoding = "error decoding patch: ";
-
-struct ParsedPatch {
-  json::Value document;
-  Repeated repeated;
-};
-
-model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_view before) {
-  ParsedPatch out;
-  json::ParseOptions options;
-  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.repeated.fields;
-  auto patch = json::parse(request.http.body, options);
-  if (patch) {
-    if (may_have_many_elements(request.http.body.size()))
-      if (auto many = Typing::of(request).refuse_many_elements(*patch)) return std::unexpected(std::move(*many));
-    out.document = std::move(*patch);
-    return out;
-  }
-  const auto why = model::go_json_error(request.http.body);
-  return std::unexpected(model::bad_request(fmt::format("{}{}", before, why.empty() ? patch.error().message : why)));
-}
-
 model::ApiResult<Produce> json_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
-  auto parsed = parse_patch(*request, kDecoding);
+  auto parsed = parse_patch(*request, kDecodingPatch);
   if (!parsed) return std::unexpected(parsed.error());
   auto& document = parsed->document;
   if (document.is_null()) document = json::Array();
@@ -220,7 +197,7 @@ void make_whole(json::Value& value) {
 
 /// A merge patch, or a strategic one.
 model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind, bool is_strategic) {
-  const auto before = is_strategic ? std::string_view() : kDecoding;
+  const auto before = is_strategic ? std::string_view() : kDecodingPatch;
   auto parsed = parse_patch(*request, before);
   if (!parsed) return std::unexpected(parsed.error());
   auto& document = parsed->document;
