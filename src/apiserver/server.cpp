@@ -129,10 +129,9 @@ Result<void> ApiServer::publish_client_trust(const std::map<std::string, std::st
   return apiserver::publish_client_trust(impl_->ground, data);
 }
 void ApiServer::repair_service_claims() {
-  WatchFilter all;
-  all.prefix = make_prefix("", "services");
   std::vector<json::Value> services;
-  for (const auto& service : impl_->ground.cache->list(all, "", 0).items) services.push_back(decode_object(*service));
+  for (const auto& service : impl_->ground.cache->list({.prefix = make_prefix("", "services")}, "", 0).items)
+    services.push_back(decode_object(*service));
   impl_->writes.services.repair(services);
 }
 

@@ -219,9 +219,7 @@ class PodSecurity final : public AdmissionPlugin {
   void warn_of_pods(const AdmissionRequest& request, const Rule& rule) const {
     if (request.warnings == nullptr) return;
     std::map<std::string, std::pair<std::string, int>> by_finding;  // finding → first pod, further ones
-    WatchFilter filter;
-    filter.prefix = make_prefix("", "pods", request.name);
-    for (const auto& object : cache_.list(filter, {}, kPodsLookedAt).items) {
+    for (const auto& object : cache_.list({.prefix = make_prefix("", "pods", request.name)}, {}, kPodsLookedAt).items) {
       const json::Value pod = decode_object(*object);
       const json::Value* spec = json::find(pod, {"spec"});
       if (spec == nullptr) continue;

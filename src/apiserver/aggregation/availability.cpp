@@ -32,10 +32,8 @@ std::vector<Place> places_of(const std::vector<json::Value>& slices, std::string
 }
 
 std::vector<json::Value> slices_of(const ObjectCache& cache, const std::string& ns, const std::string& service) {
-  WatchFilter filter;
-  filter.prefix = make_prefix("discovery.k8s.io", "endpointslices", ns);
   std::vector<json::Value> out;
-  for (const auto& object : cache.list(filter, "", 0).items) {
+  for (const auto& object : cache.list({.prefix = make_prefix("discovery.k8s.io", "endpointslices", ns)}, "", 0).items) {
     auto document = decode_object(*object);
     if (json::get_string(document, {"metadata", "labels", "kubernetes.io/service-name"}) == service) out.push_back(std::move(document));
   }

@@ -317,9 +317,7 @@ void CustomResources::again_later(const std::string& name) {
 
 bool CustomResources::delete_instances(const Entry& entry) {
   constexpr std::size_t kBatch = 2000;
-  WatchFilter filter;
-  filter.prefix = make_prefix(entry.definition->group, entry.definition->accepted.plural);
-  const auto found = ground_.cache->list(filter, "", kBatch);
+  const auto found = ground_.cache->list({.prefix = make_prefix(entry.definition->group, entry.definition->accepted.plural)}, "", kBatch);
   const auto now = ground_.loop.now();
   bool waits = false;
   for (const auto& object : found.items) {

@@ -44,9 +44,7 @@ double read_cost(const Request& request, const ObjectCache& cache, double& bytes
     const auto object = cache.get(object_key(*kind, kind->namespaced ? request.info.ns : "", request.info.name));
     return object == nullptr ? 0 : each * std::max(1.0, static_cast<double>(object->text_bytes()) / 4096);
   }
-  WatchFilter all;
-  all.prefix = make_prefix(kind->storage_group, kind->plural, kind->namespaced ? request.info.ns : "");
-  const auto page = cache.list(all, "", 1);
+  const auto page = cache.list({.prefix = make_prefix(kind->storage_group, kind->plural, kind->namespaced ? request.info.ns : "")}, "", 1);
   const double each_bytes = page.items.empty() ? 0 : static_cast<double>(page.items.front()->text_bytes());
   double count = static_cast<double>(page.items.size()) + static_cast<double>(page.remaining);
   const double looked_at = 0.2 * count;

@@ -47,10 +47,8 @@ AddressBook address_book(const ObjectCache& cache) {
   static const auto& addresses = *model::find_resource("networking.k8s.io", "ipaddresses");
   return {.ranges =
               [&cache] {
-                WatchFilter all;
-                all.prefix = make_prefix(ranges.group, ranges.plural);
                 std::vector<std::string> out;
-                for (const auto& object : cache.list(all, "", 0).items) {
+                for (const auto& object : cache.list({.prefix = make_prefix(ranges.group, ranges.plural)}, "", 0).items) {
                   const json::Value document = decode_object(*object);
                   const auto& conditions = json::get_array(document, {"status", "conditions"});
                   const bool is_ready = std::ranges::any_of(conditions, [](const json::Value& condition) {
@@ -103,9 +101,8 @@ Result<void> make_own_service(Ground& ground, ServiceAllocator& services) {
   if (auto made = ensure(ground, ranges, default_service_cidr(options.service_cidr, ground.now_text())); !made) return made;
   services.consult(address_book(*ground.cache));
 
-  WatchFilter all_services;
-  all_services.prefix = make_prefix("", "services");
-  for (const auto& service : ground.cache->list(all_services, "", 0).items) services.adopt(decode_object(*service));
+  for (const auto& service : ground.cache->list({.prefix = make_prefix("", "services")}, "", 0).items)
+    services.adopt(decode_object(*service));
   const auto& service_kind = *model::find_resource("", "services");
   if (ground.cache->get(object_key(service_kind, "default", "kubernetes")) == nullptr) {
     const auto slash = options.service_cidr.find('/');

@@ -134,10 +134,8 @@ struct FlowObjects::State : Guarded<State> {
   }
 
   ByName read(const model::KindInfo& kind) const {
-    WatchFilter all;
-    all.prefix = make_prefix(kind.storage_group, kind.plural);
     ByName out;
-    for (const auto& object : ground.cache->list(all, "", 0).items)
+    for (const auto& object : ground.cache->list({.prefix = make_prefix(kind.storage_group, kind.plural)}, "", 0).items)
       out.emplace(std::string(object->meta.name), Stored{object, decode_object(*object)});
     return out;
   }
