@@ -1,9 +1,5 @@
 #include "client/kubeconfig.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -369,34 +365,7 @@ std::string render_kubeconfig(const KubeconfigEntry& entry) {
 }
 
 Result<void> write_kubeconfig(const std::string& path, const KubeconfigEntry& entry) {
-  return write_private_file(path, render_kubeconfig(entry));
-}
-
-Result<void> write_private_file(const std::string& path, std::string_view text) {
-  const auto temporary = path + ".new";
-  const auto failed = [&](const char* what) {
-    const auto problem = std::generic_category().message(errno);
-    ::unlink(temporary.c_str());
-    return fail(ErrorCode::kInternal, fmt::format("{}: cannot {}: {}", path, what, problem));
-  };
-  ::unlink(temporary.c_str());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return failed("create it");
-  security::give_to_owner(fd, path);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto written = ::write(fd, text.data() + at, text.size() - at);
-    if (written <= 0) {
-      ::close(fd);
-      return failed("write it");
-    }
-    at += static_cast<std::size_t>(written);
-  }
-  const bool is_stored = ::fsync(fd) == 0;
-  ::close(fd);
-  if (!is_stored) return failed("write it");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("put it in its place");
-  return {};
+  return security::write_file(path, render_kubeconfig(entry), 0600);
 }
 
 }  // namespace berth::client

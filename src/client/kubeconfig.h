@@ -58,7 +58,5 @@ struct KubeconfigEntry {
 std::string render_kubeconfig(const KubeconfigEntry& entry);
 /// Writes it whole or not at all, readable by the owner only (0600), replacing what is there.
 Result<void> write_kubeconfig(const std::string& path, const KubeconfigEntry& entry);
-/// The same with any text.
-Result<void> write_private_file(const std::string& path, std::string_view text);
 
 }  // namespace berth::client

@@ -1,7 +1,6 @@
 #include "security/pki.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
@@ -35,19 +34,6 @@ Result<std::optional<std::string>> read_file(const std::string& path) {
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   return text;
-}
-
-/// Replaces the file as a whole: a crash leaves the old one or the new one.
-Result<void> write_file(const std::string& path, const std::string& text, mode_t mode) {
-  std::string temporary = path + ".new";
-  ::unlink(temporary.c_str());
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd >= 0) give_to_owner(fd, path);
-  bool ok = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  if (fd >= 0) ok = ::close(fd) == 0 && ok;
-  ok = ok && ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!ok) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  return {};
 }
 
 bool is_address(const std::string& name) {

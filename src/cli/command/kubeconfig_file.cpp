@@ -4,6 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "security/file_owner.h"
+
 namespace berth::cli {
 namespace {
 
@@ -57,7 +59,7 @@ void KubeconfigFile::use_context(const std::string& name) { root_.get_object()["
 Result<void> KubeconfigFile::save() const {
   std::error_code none;
   if (const auto folder = std::filesystem::path(path_).parent_path(); !folder.empty()) std::filesystem::create_directories(folder, none);
-  return client::write_private_file(path_, json::to_yaml(root_));
+  return security::write_file(path_, json::to_yaml(root_), 0600);
 }
 
 }  // namespace berth::cli

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "cli/command/process.h"
-#include "client/kubeconfig.h"
+#include "security/file_owner.h"
 
 namespace berth::cli {
 namespace {
@@ -120,7 +120,7 @@ Result<void> RememberedFlags::save() const {
   json::Object document;
   for (const auto& [name, values] : values_)
     document[name] = values.size() == 1 ? json::Value(values.front()) : json::Value(json::Array(values.begin(), values.end()));
-  return client::write_private_file(file_, json::serialize_pretty(document));
+  return security::write_file(file_, json::serialize_pretty(document), 0600);
 }
 
 }  // namespace berth::cli

@@ -1,31 +1,11 @@
 #include "cli/nodes/serving_certificate.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "security/file_owner.h"
 
 namespace berth::cli {
-namespace {
-
-/// As a whole or not at all.
-Result<void> write_secret(const std::string& path, const std::string& text) {
-  const std::string next = path + ".new";
-  ::unlink(next.c_str());
-  const int fd = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool ok = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  if (fd >= 0) ok = ::close(fd) == 0 && ok;
-  ok = ok && ::rename(next.c_str(), path.c_str()) == 0;
-  if (!ok) return invalid(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  return {};
-}
-
-}  // namespace
 
 Result<bool> ServingKeeper::reuse(TimePoint now) {
   const auto text = config::read_whole_file(path());
@@ -55,7 +35,8 @@ Result<bool> ServingKeeper::keep(client::Client& client, TimePoint now) {
   const auto identity = order_certificate(client, serving_order(options_.node, options_.names, options_.wait));
   if (!identity) return std::unexpected(identity.error());
   const std::string certificate = identity->certificate_pem.ends_with('\n') ? identity->certificate_pem : identity->certificate_pem + "\n";
-  if (auto written = write_secret(path(), certificate + identity->private_key_pem); !written) return std::unexpected(written.error());
+  if (auto written = security::write_file(path(), certificate + identity->private_key_pem, 0600); !written)
+    return std::unexpected(written.error());
   if (auto used = adopt(*identity); !used) return std::unexpected(used.error());
   return true;
 }

@@ -14,6 +14,7 @@
 #include "cli/command/session.h"
 #include "cli/verbs/adm.h"
 #include "net/certificates.h"
+#include "security/file_owner.h"
 #include "security/rotation.h"
 
 namespace berth::cli {
@@ -161,7 +162,7 @@ int run_adm_revoke(const std::vector<std::string>& args) {
     text += fmt::format("{} # {}{}{}\n", *serial, format_rfc3339(SystemClock().now()), why.empty() ? "" : " ", why);
     std::printf("%s is revoked\n", serial->c_str());
   }
-  if (const auto written = client::write_private_file(path, text); !written) return report(written.error());
+  if (const auto written = security::write_file(path, text, 0600); !written) return report(written.error());
   return 0;
 }
 
