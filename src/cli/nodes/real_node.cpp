@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/event_loop.h"
+#include "base/owned_fd.h"
 #include "cli/command/process.h"
 #include "cli/nodes/node_dns.h"
 #include "cli/nodes/node_settings.h"
@@ -101,15 +102,13 @@ class RealNodeImpl final : public RealNode {
 /// The kubelet's port where it is free.
 std::uint16_t choose_port() {
   constexpr std::uint16_t kKubeletPort = 10250;
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(kKubeletPort);
   const int one = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  const bool free = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(fd);
-  return free ? kKubeletPort : 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? kKubeletPort : 0;
 }
 
 }  // namespace
@@ -216,17 +215,16 @@ std::string machine_name() {
 
 std::string machine_address() {
   // Nothing is sent: connecting a datagram socket only asks for the route.
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in far{}, own{};
   far.sin_family = AF_INET;
   far.sin_port = htons(9);
   inet_pton(AF_INET, "192.0.2.1", &far.sin_addr);
   socklen_t size = sizeof own;
   char text[INET_ADDRSTRLEN] = "127.0.0.1";
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&far), sizeof far) == 0 &&
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0)
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&far), sizeof far) == 0 &&
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0)
     inet_ntop(AF_INET, &own.sin_addr, text, sizeof text);
-  ::close(fd);
   return text;
 }
 

@@ -2,9 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
+
+#include "base/owned_fd.h"
 
 namespace berth::node::agent {
 namespace {
@@ -72,13 +73,12 @@ std::optional<Pressure> parse_pressure(std::string_view text) {
 }
 
 std::optional<std::string> read_small_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return std::nullopt;
   std::string out;
   char buffer[8192];
   ssize_t n;
-  while ((n = ::read(fd, buffer, sizeof buffer)) > 0) out.append(buffer, static_cast<std::size_t>(n));
-  ::close(fd);
+  while ((n = ::read(file.get(), buffer, sizeof buffer)) > 0) out.append(buffer, static_cast<std::size_t>(n));
   if (n < 0) return std::nullopt;
   return out;
 }
@@ -97,13 +97,10 @@ std::optional<std::uint64_t> read_key(const std::string& path, std::string_view 
 }
 
 Result<void> write_control_file(const std::string& path, const std::string& value) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return fail(ErrorCode::kInternal, fmt::format("{}: {}", path, std::strerror(errno)));
-  const ssize_t n = ::write(fd, value.data(), value.size());
-  const int error = errno;
-  ::close(fd);
-  if (n != static_cast<ssize_t>(value.size()))
-    return fail(ErrorCode::kInternal, fmt::format("{}: writing \"{}\": {}", path, value, std::strerror(error)));
+  const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.is_open()) return fail(ErrorCode::kInternal, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (::write(file.get(), value.data(), value.size()) != static_cast<ssize_t>(value.size()))
+    return fail(ErrorCode::kInternal, fmt::format("{}: writing \"{}\": {}", path, value, std::strerror(errno)));
   return {};
 }
 

@@ -117,39 +117,34 @@ std::string render_log(std::string_view raw, const LogOptions& options) {
   return out;
 }
 
-LogFollower::~LogFollower() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool LogFollower::open() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  return fd_ >= 0;
+  file_ = OwnedFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  return file_.is_open();
 }
 
 void LogFollower::seek_tail() {
   if (!options_.tail_lines) return;
   std::int64_t left = *std::exchange(options_.tail_lines, std::nullopt);
   char buffer[1 << 16];
-  off_t at = ::lseek(fd_, 0, SEEK_END);
+  off_t at = ::lseek(file_.get(), 0, SEEK_END);
   while (at > 0) {
     const off_t begin = std::max<off_t>(0, at - static_cast<off_t>(sizeof buffer));
-    const ssize_t n = ::pread(fd_, buffer, static_cast<std::size_t>(at - begin), begin);
+    const ssize_t n = ::pread(file_.get(), buffer, static_cast<std::size_t>(at - begin), begin);
     if (n <= 0) break;
     for (ssize_t i = n - 1; i >= 0; --i) {
       // That many ends of lines stay; a line under way comes on top.
-      if (buffer[i] == '\n' && left-- == 0) return static_cast<void>(::lseek(fd_, begin + i + 1, SEEK_SET));
+      if (buffer[i] == '\n' && left-- == 0) return static_cast<void>(::lseek(file_.get(), begin + i + 1, SEEK_SET));
     }
     at = begin;
   }
-  ::lseek(fd_, 0, SEEK_SET);
+  ::lseek(file_.get(), 0, SEEK_SET);
 }
 
 bool LogFollower::fill() {
   char buffer[1 << 16];
   ssize_t n = 0;
   std::size_t taken = 0;
-  while (taken < kMaxRead && (n = ::read(fd_, buffer, sizeof buffer)) > 0) {
+  while (taken < kMaxRead && (n = ::read(file_.get(), buffer, sizeof buffer)) > 0) {
     rest_.append(buffer, static_cast<std::size_t>(n));
     taken += static_cast<std::size_t>(n);
   }
@@ -170,7 +165,7 @@ std::size_t LogFollower::whole_lines() const {
 }
 
 std::string LogFollower::read(bool is_over) {
-  if (fd_ < 0) {
+  if (!file_.is_open()) {
     is_at_end_ = !open();
     if (is_at_end_) return {};
     seek_tail();
@@ -180,7 +175,7 @@ std::string LogFollower::read(bool is_over) {
     // Another file may stand under the name by now.
     struct stat own {
     }, named{};
-    if (::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) is_at_end_ = fill();
+    if (::fstat(file_.get(), &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) is_at_end_ = fill();
   }
   const std::size_t end = is_over && is_at_end_ ? rest_.size() : whole_lines();
   const std::string text = render_log(std::string_view(rest_).substr(0, end), options_);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/owned_fd.h"
 
 namespace berth::node::agent {
 
@@ -26,9 +27,6 @@ enum class LogQueryError { kUnreadable, kInvalid };  ///< HTTP 400 and 422.
 class LogFollower {
  public:
   LogFollower(std::string path, LogOptions options) : path_(std::move(path)), options_(std::move(options)) {}
-  ~LogFollower();
-  LogFollower(const LogFollower&) = delete;
-  LogFollower& operator=(const LogFollower&) = delete;
 
   /// The next piece (up to a quarter megabyte of the file) of what was not yet read, rendered; the first begins tail_lines lines of the
   /// file before its end, as in the kubelet. Whole lines only, until `is_over` says that nobody writes any more. Empty: nothing new.
@@ -47,7 +45,7 @@ class LogFollower {
   [[nodiscard]] std::size_t whole_lines() const;
   std::string path_;
   LogOptions options_;
-  int fd_ = -1;
+  OwnedFd file_;
   bool is_at_end_ = false;
   std::string rest_;  ///< Read, without an end of line yet.
 };

@@ -164,30 +164,24 @@ bool remove_unused_bridge(const std::string& bridge) {
   std::error_code error;
   if (bridge.size() >= IFNAMSIZ || !fs::exists("/sys/class/net/" + bridge + "/brif", error)) return false;
   if (!fs::is_empty("/sys/class/net/" + bridge + "/brif", error)) return false;
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   std::ranges::copy(bridge, request.ifr_name);
   // The kernel deletes only bridges that are down.
-  const bool is_down = ::ioctl(fd, SIOCGIFFLAGS, &request) == 0 &&
-                       (request.ifr_flags = static_cast<short>(request.ifr_flags & ~IFF_UP), ::ioctl(fd, SIOCSIFFLAGS, &request) == 0);
-  const bool is_gone = is_down && ::ioctl(fd, SIOCBRDELBR, bridge.c_str()) == 0;
-  ::close(fd);
-  return is_gone;
+  const bool is_down =
+      ::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 &&
+      (request.ifr_flags = static_cast<short>(request.ifr_flags & ~IFF_UP), ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0);
+  return is_down && ::ioctl(socket.get(), SIOCBRDELBR, bridge.c_str()) == 0;
 }
 
 Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   const std::string file = directory + "/lock";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", file, std::strerror(errno)));
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return DirectoryLock(fd);
-  ::close(fd);
+  OwnedFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.is_open()) return fail(ErrorCode::kUnavailable, fmt::format("{}: {}", file, std::strerror(errno)));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return DirectoryLock(std::move(fd));
   return fail(ErrorCode::kConflict, fmt::format("a node agent works in {} already: stop it, or use another directory", directory));
-}
-
-DirectoryLock::~DirectoryLock() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 Result<std::vector<std::string>> reset_node(const ResetOptions& options) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/owned_fd.h"
 #include "node/cri/channel.h"
 
 namespace berth::node::agent {
@@ -24,16 +25,10 @@ class DirectoryLock {
  public:
   /// kConflict when another process holds it. Makes the directory.
   static Result<DirectoryLock> take(const std::string& directory);
-  DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  DirectoryLock& operator=(DirectoryLock&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~DirectoryLock();
 
  private:
-  explicit DirectoryLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  explicit DirectoryLock(OwnedFd fd) : fd_(std::move(fd)) {}
+  OwnedFd fd_;
 };
 
 /// Where an agent writes the cgroup that it made for its pods, below its root directory.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/owned_fd.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -136,13 +138,11 @@ std::int64_t pid_behind(const std::string& socket) {
   address.sun_family = AF_UNIX;
   if (socket.size() >= sizeof address.sun_path) return 0;
   std::memcpy(address.sun_path, socket.c_str(), socket.size() + 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return 0;
+  const OwnedFd to(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ucred peer{};
   socklen_t size = sizeof peer;
-  const bool is_known = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                        ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  ::close(fd);
+  const bool is_known = ::connect(to.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                        ::getsockopt(to.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   return is_known ? peer.pid : 0;
 }
 

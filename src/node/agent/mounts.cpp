@@ -5,12 +5,12 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/log.h"
+#include "base/owned_fd.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/environment.h"
 
@@ -19,23 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMaxFileRead = 1 << 20;
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Opens `path` below `base` without ever leaving it: links that point outside are refused by the kernel.
 int open_beneath(int base, const char* path, std::uint64_t flags) {
@@ -48,8 +31,8 @@ int open_beneath(int base, const char* path, std::uint64_t flags) {
 }  // namespace
 
 std::optional<std::string> read_file_beneath(const std::string& directory, const std::string& path) {
-  Fd base(::open(directory.c_str(), O_PATH | O_CLOEXEC));
-  Fd file(base.get() < 0 ? -1 : open_beneath(base.get(), path.c_str(), O_RDONLY | O_NONBLOCK));
+  OwnedFd base(::open(directory.c_str(), O_PATH | O_CLOEXEC));
+  OwnedFd file(base.get() < 0 ? -1 : open_beneath(base.get(), path.c_str(), O_RDONLY | O_NONBLOCK));
   if (file.get() < 0) return std::nullopt;
   std::string text;
   char buffer[4096];
@@ -62,33 +45,33 @@ std::optional<std::string> read_file_beneath(const std::string& directory, const
 namespace {
 
 /// Opens volume/sub, making directories that are missing.
-Result<Fd> open_sub_path(const std::string& volume, const std::string& sub) {
+Result<OwnedFd> open_sub_path(const std::string& volume, const std::string& sub) {
   const auto failed = [&] {
     return fail(ErrorCode::kInternal,
                 fmt::format("failed to prepare subPath for volumeMount: {}/{}: {}", volume, sub, std::strerror(errno)));
   };
-  Fd base(::open(volume.c_str(), O_PATH | O_CLOEXEC));
+  OwnedFd base(::open(volume.c_str(), O_PATH | O_CLOEXEC));
   if (base.get() < 0) return failed();
-  if (Fd whole(open_beneath(base.get(), sub.c_str(), O_PATH)); whole.get() >= 0) return whole;
+  if (OwnedFd whole(open_beneath(base.get(), sub.c_str(), O_PATH)); whole.get() >= 0) return whole;
   if (errno != ENOENT) return failed();
   std::string done;
   for (const fs::path& part : fs::path(sub)) {
     if (part.empty() || part == ".") continue;
-    Fd parent(open_beneath(base.get(), done.empty() ? "." : done.c_str(), O_PATH | O_DIRECTORY));
+    OwnedFd parent(open_beneath(base.get(), done.empty() ? "." : done.c_str(), O_PATH | O_DIRECTORY));
     if (parent.get() < 0) return failed();
     struct stat above {};
     ::fstat(parent.get(), &above);
     if (::mkdirat(parent.get(), part.c_str(), above.st_mode & 07777) == 0) {
       // As the volume's root: the process's umask must not matter.
       if (::fchownat(parent.get(), part.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW) != 0) return failed();
-      Fd directory(open_beneath(parent.get(), part.c_str(), O_RDONLY | O_DIRECTORY));
+      OwnedFd directory(open_beneath(parent.get(), part.c_str(), O_RDONLY | O_DIRECTORY));
       if (directory.get() < 0 || ::fchmod(directory.get(), above.st_mode & 07777) != 0) return failed();
     } else if (errno != EEXIST) {
       return failed();
     }
     done += (done.empty() ? "" : "/") + part.string();
   }
-  Fd made(open_beneath(base.get(), done.empty() ? "." : done.c_str(), O_PATH));
+  OwnedFd made(open_beneath(base.get(), done.empty() ? "." : done.c_str(), O_PATH));
   if (made.get() < 0) return failed();
   return made;
 }

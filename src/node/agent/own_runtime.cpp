@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/owned_fd.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/leftovers.h"
 #include "security/digest.h"
@@ -81,10 +82,8 @@ bool can_connect(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return false;
   std::ranges::copy(path, address.sun_path);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool well = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(fd);
-  return well;
+  const OwnedFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 /// Connects first: ctr tries a socket that nobody listens on for ten seconds.

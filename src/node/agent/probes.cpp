@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <thread>
 
+#include "base/owned_fd.h"
 #include "node/agent/http_probe.h"
 #include "node/agent/object_data.h"
 #include "node/agent/pod_worker.h"
@@ -17,20 +17,6 @@ namespace berth::node::agent {
 namespace {
 
 constexpr std::size_t kMaxOutput = 10 * 1024;  // What an event shows of a command's words.
-
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 int port_of(const json::Value* value, const json::Value& container) {
   if (!value) return 0;
@@ -57,14 +43,14 @@ std::optional<std::string> probe_tcp(const std::string& host, int port, int time
   } else {
     return fmt::format("dial tcp: lookup {}: no such host", host);
   }
-  const Socket socket(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return std::nullopt;
+  const OwnedFd socket(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return std::nullopt;
   int error = errno;
   if (error == EINPROGRESS) {
-    pollfd wait{socket.fd(), POLLOUT, 0};
+    pollfd wait{socket.get(), POLLOUT, 0};
     if (::poll(&wait, 1, timeout_ms) <= 0) return fmt::format("dial tcp {}: i/o timeout", where);
     socklen_t size = sizeof error;
-    getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error == 0) return std::nullopt;
   }
   const char* text = error == ECONNREFUSED ? "connection refused" : error == EHOSTUNREACH ? "no route to host" : std::strerror(error);

@@ -1,8 +1,8 @@
 #include "node/agent/termination_message.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
+#include "base/owned_fd.h"
 #include "node/agent/container_logs.h"
 
 namespace berth::node::agent {
@@ -13,12 +13,11 @@ constexpr std::int64_t kMaxLogLines = 80;
 
 /// The last `window` bytes of a file.
 std::string read_end(const std::string& path, std::size_t window) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return {};
-  const off_t size = ::lseek(fd, 0, SEEK_END);
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return {};
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
   std::string out(std::min<std::size_t>(window, static_cast<std::size_t>(std::max<off_t>(size, 0))), '\0');
-  const ssize_t n = ::pread(fd, out.data(), out.size(), size - static_cast<off_t>(out.size()));
-  ::close(fd);
+  const ssize_t n = ::pread(file.get(), out.data(), out.size(), size - static_cast<off_t>(out.size()));
   out.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
   return out;
 }

@@ -4,37 +4,24 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <climits>
 #include <vector>
 
+#include "base/owned_fd.h"
+
 namespace berth::node::agent {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 /// Every name is opened once, without following links, and changed through what was opened: containers may exchange names while this runs.
 void own_recursively(int parent, const std::string& name, std::int64_t group, int levels) {
-  const Descriptor file(::openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const OwnedFd file(::openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0 || S_ISLNK(info.st_mode)) return;
   if (::fchownat(file.get(), "", static_cast<uid_t>(-1), static_cast<gid_t>(group), AT_EMPTY_PATH) == 0)
     ::chmod(fmt::format("/proc/self/fd/{}", file.get()).c_str(), (info.st_mode & 07777) | (S_ISDIR(info.st_mode) ? 02770 : 0660));
   if (!S_ISDIR(info.st_mode) || levels == 0) return;
-  const Descriptor directory(::openat(file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const OwnedFd directory(::openat(file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* entries = directory.get() < 0 ? nullptr : ::fdopendir(::dup(directory.get()));
   if (entries == nullptr) return;
   std::vector<std::string> names;

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/owned_fd.h"
 #include "node/services/addresses.h"
 
 namespace berth::node::dns {
@@ -39,14 +40,13 @@ sockaddr_in socket_address(const std::string& address, std::uint16_t port) {
 
 /// The port that a socket of this type got there; 0: none.
 std::uint16_t bound_port(int type, const std::string& address, std::uint16_t port) {
-  const int fd = ::socket(AF_INET, type | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
   const int one = 1;
-  if (type == SOCK_STREAM) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (type == SOCK_STREAM) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in at = socket_address(address, port);
   socklen_t size = sizeof at;
-  const bool well =
-      ::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 && ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) == 0;
-  ::close(fd);
+  const bool well = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
+                    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0;
   return well ? ntohs(at.sin_port) : 0;
 }
 
@@ -227,29 +227,24 @@ std::string own_address(const std::string& directory) {
 }
 
 Result<void> add_own_address(const std::string& directory) {
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = alias_of(directory);
   const auto give = [&](unsigned long what, const std::string& value) {
     const sockaddr_in address = socket_address(value, 0);
     std::memcpy(&request.ifr_addr, &address, sizeof address);
-    return ::ioctl(fd, what, &request) == 0;
+    return ::ioctl(socket.get(), what, &request) == 0;
   };
-  const bool well = give(SIOCSIFADDR, own_address(directory)) && give(SIOCSIFNETMASK, "255.255.255.255");
-  const int error = errno;
-  ::close(fd);
-  if (well) return {};
-  errno = error;
+  if (give(SIOCSIFADDR, own_address(directory)) && give(SIOCSIFNETMASK, "255.255.255.255")) return {};
   return failed("the loopback's address " + own_address(directory));
 }
 
 bool remove_own_address(const std::string& directory) {
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const OwnedFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = alias_of(directory);
-  const bool was_there = ::ioctl(fd, SIOCGIFADDR, &request) == 0;
+  const bool was_there = ::ioctl(socket.get(), SIOCGIFADDR, &request) == 0;
   request = alias_of(directory);
   // An alias that is down is gone.
-  if (was_there) (void)::ioctl(fd, SIOCSIFFLAGS, &request);
-  ::close(fd);
+  if (was_there) (void)::ioctl(socket.get(), SIOCSIFFLAGS, &request);
   std::error_code error;
   fs::remove_all(runtime_directory(directory), error);
   return was_there;
