@@ -1,5 +1,6 @@
 // A container runtime in memory, for tests: keeps sandboxes and containers as the CRI shows them, and obeys at once.
 #pragma once
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
@@ -29,7 +30,10 @@ class FakeRuntime final : public cri::Channel {
     if (is_down) return fail(ErrorCode::kUnavailable, "connection refused");
     if (name == "ListPodSandbox") return list_sandboxes(request);
     if (name == "ListContainers") return list_containers(request);
-    if (name == "RunPodSandbox") return run_sandbox(request);
+    if (name == "RunPodSandbox") {
+      held_changed_.wait(lock, [&] { return held_.empty() || json::get_string(request, {"config", "metadata", "name"}) != held_; });
+      return run_sandbox(request);
+    }
     if (name == "PodSandboxStatus") return json::Object{{"status", json::Object{{"network", json::Object{{"ip", "10.0.0.9"}}}}}};
     if (name == "StopPodSandbox")
       return sandboxes[id_of(request, "pod_sandbox_id")].as_object()["state"] = "SANDBOX_NOTREADY", json::Object{};
@@ -51,6 +55,12 @@ class FakeRuntime final : public cri::Channel {
   bool knows_cdi = true;
   [[nodiscard]] bool has_field(const std::string&, const std::string& field) const override { return field != "CDI_devices" || knows_cdi; }
 
+  /// Whoever makes the sandbox of this pod waits until it is another's turn.
+  void hold_sandbox_of(std::string pod) {
+    std::lock_guard lock(mutex_);
+    held_ = std::move(pod);
+    held_changed_.notify_all();
+  }
   void allow_starts() {
     std::lock_guard lock(mutex_);
     start_error.clear();
@@ -190,6 +200,8 @@ class FakeRuntime final : public cri::Channel {
   }
 
   std::mutex mutex_;
+  std::condition_variable held_changed_;
+  std::string held_;
   std::map<std::string, json::Value> sandboxes;
   std::map<std::string, Container> containers;
   std::vector<std::string> calls;
