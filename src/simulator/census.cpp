@@ -42,7 +42,8 @@ void add_amount(Amounts& amounts, std::string_view resource, const model::Quanti
 }
 
 /// What keeps most nodes from taking a pod, out of the scheduler's sentence
-/// "0/6 nodes are available: 4 Insufficient cpu, 2 node(s) had untolerated taint {…}. preemption: …".
+/// "0/6 nodes are available: 4 Insufficient cpu, 2 node(s) had untolerated taint {…}. preemption: …". The condition is the API's, in which
+/// there is no more than that; in a cluster that was dumped it is kube-scheduler's own.
 std::string main_reason(std::string_view message) {
   const std::size_t colon = message.find(": ");
   if (!message.starts_with("0/") || colon == std::string_view::npos) return std::string(message.substr(0, message.find_first_of(".:")));

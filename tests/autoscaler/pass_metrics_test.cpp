@@ -85,6 +85,17 @@ TEST(PassMetrics, TheyCountWhatIsThere) {
   EXPECT_EQ(cluster.value("function_duration_quantile_seconds_sum{function=\"main\"}"), "1.5");
 }
 
+TEST(PassMetrics, GroupsThatALimitKeptFromGrowingAreCountedByItsResource) {
+  Watched cluster;
+  cluster.options = options_of("{resourceLimits: {cores: {min: 0, max: 4}}}");
+  cluster.set("a", {});
+  cluster.set("b", {});
+  cluster.pod("p", {.cpu = "7"});
+  (void)cluster.pass();
+  EXPECT_EQ(cluster.value("skipped_scale_events_count{direction=\"up\",reason=\"CpuResourceLimit\"}"), "2");
+  EXPECT_EQ(cluster.value("skipped_scale_events_count{direction=\"up\",reason=\"MemoryResourceLimit\"}"), "0");
+}
+
 TEST(PassMetrics, TaintsAreCountedByKindAndAKindThatIsGoneIsNought) {
   Watched cluster;
   const auto node = [&](std::string_view name, std::string_view taints) {
