@@ -35,12 +35,13 @@ struct Write {
   json::Value body;  ///< Create, update, patch.
   PatchType patch_type = PatchType::kMerge;
   DeleteOptions delete_options;
-  std::string uid;          ///< Delete: of the object meant; sent as a precondition.
-  std::string query;        ///< List, deletecollection: raw query.
-  std::int64_t stage = 0;   ///< Stages run one after the other; one failure ends the plan after its stage.
-  bool slow_start = false;  ///< Creates of one plan whose concurrency doubles with success and stops with the first failure.
-  bool may_fail = false;    ///< A failure neither ends the plan nor counts as one of the key's.
-  std::string tag;          ///< For on_result.
+  std::string uid;                        ///< Delete: of the object meant; sent as a precondition.
+  std::string query;                      ///< List, deletecollection: raw query.
+  std::int64_t stage = 0;                 ///< Stages run one after the other; one failure ends the plan after its stage.
+  bool slow_start = false;                ///< Creates of one plan whose concurrency doubles with success and stops with the first failure.
+  bool may_fail = false;                  ///< A failure neither ends the plan nor counts as one of the key's.
+  bool is_quiet_where_it_exists = false;  ///< AlreadyExists is no news (on_failure), though a failure.
+  std::string tag;                        ///< For on_result.
   std::optional<EventNote> on_success, on_failure;  ///< "{}" in the message: the created object's name, or the error's message.
 };
 

@@ -362,7 +362,8 @@ void Engine::done(Run& run, std::size_t index, const ApiResult<json::Value>& res
 void Engine::failed(Run& run, Write& write, const ApiStatus& status) {
   const bool silent = write.may_fail || (write.verb == Write::Verb::kCreate && is_namespace_terminating(status));
   if (write.slow_start) run.slow_stopped = true;
-  if (write.on_failure && !is_namespace_terminating(status)) {
+  const bool is_no_news = is_namespace_terminating(status) || (write.is_quiet_where_it_exists && status.is("AlreadyExists"));
+  if (write.on_failure && !is_no_news) {
     write.on_failure->message = fill(std::move(write.on_failure->message), status.message);
     api_.note(run.queue->controller->event_source(), *write.on_failure);
   }

@@ -141,6 +141,7 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
     write.on_failure =
         note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                    fmt::format("Create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
+    write.is_quiet_where_it_exists = true;
     plan.add(std::move(write), set.object->text_bytes() / set.claim_templates());
   }
   return true;
@@ -246,6 +247,8 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
                                 fmt::format("Create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
                                 fmt::format("Create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
+  // As Kubernetes: whoever has the name already is seen, or adopted, in a moment (stateful_pod_control.go).
+  write.is_quiet_where_it_exists = true;
   plan.add(std::move(write), set.object->text_bytes());
 }
 

@@ -371,5 +371,15 @@ TEST_F(StatefulSetTest, AnOwnerThatControlsNothingStaysBesideTheSet) {
   EXPECT_EQ(json::get_string(claim("data-w-0"), {"metadata", "resourceVersion"}), revision) << "what is right is not written again";
 }
 
+TEST_F(StatefulSetTest, ANameThatIsTakenIsNoNews) {
+  api.put(kinds().pod, yaml("{apiVersion: v1, kind: Pod, metadata: {name: w-0, labels: {app: other}}, spec: {}}"));
+  put_set(1);
+  settle(3);
+  EXPECT_TRUE(std::ranges::none_of(api.events, [](const std::string& event) { return event.starts_with("FailedCreate"); }));
+  api.erase(kinds().pod, "default", "w-0");
+  settle(10);
+  EXPECT_EQ(names(), (std::set<std::string>{"w-0"})) << "it is tried again";
+}
+
 }  // namespace
 }  // namespace berth::controllers
