@@ -58,7 +58,7 @@ model::PodViewPtr make_pod(const std::string& name, const World& world, Dice& di
   if (dice.chance(20)) out->tolerations.push_back({"dedicated", "Exists", "", "", {}});
   if (dice.chance(15)) out->node_selector.emplace_back("disk", "ssd");
   if (world.dress_pod) world.dress_pod(*out, dice);
-  std::ranges::sort(out->meta.annotations);
+  out->meta.annotations.sort();
   return out;
 }
 

@@ -117,7 +117,7 @@ OwnerReferences read_owners(std::string_view raw) {
     owner.blocks_deletion = at[5] == "true";
     owners.push_back(std::move(owner));
   });
-  return std::move(owners);
+  return OwnerReferences(std::move(owners));
 }
 
 std::int32_t read_cost(std::string_view annotations) {
@@ -145,7 +145,7 @@ OwnerReferences owner_references(const json::Value& document) {
     owner.blocks_deletion = json::get_bool(item, {"blockOwnerDeletion"});
     owners.push_back(std::move(owner));
   }
-  return std::move(owners);
+  return OwnerReferences(std::move(owners));
 }
 
 /// From the bytes, without a document: every revision of every pod passes here.

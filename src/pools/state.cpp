@@ -197,7 +197,7 @@ class Viewing {
     if (planned != nullptr && pool != number_of_.end()) {
       auto& used = out_.provision.in_use[claim.pool];
       ++used["nodes"];
-      const model::ResourceList& capacity = claim.capacity.empty() ? planned->capacity : claim.capacity;
+      const model::ResourceList& capacity = claim.capacity.empty() ? *planned->capacity : claim.capacity;
       for (const auto& [name, amount] : capacity) used[name] += counted(capacity, name);
     }
     const std::string node = claim.node_name.empty() && !claim.node_class.is_of_machines() ? "" : cache_.node_name_of(claim);

@@ -11,21 +11,6 @@
 namespace berth::whatif {
 namespace {
 
-/// The list that a resize of this pod changes: a container's requests, or those of the pod as a whole.
-Result<model::ResourceList*> resized_list(model::PodView& pod, const std::string& container) {
-  if (container.empty() && !pod.pod_requests.empty()) return &pod.pod_requests;
-  if (container.empty() && pod.containers.size() == 1) return &pod.containers[0].requests;
-  std::vector<std::string> names;
-  for (auto* list : {&pod.containers, &pod.init_containers})
-    for (model::ContainerView& one : *list) {
-      if (!container.empty() && one.name == container) return &one.requests;
-      names.push_back(one.name);
-    }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  if (container.empty()) return invalid(fmt::format("\"container\": the pod has several: {}", fmt::join(names, ", ")));
-  return invalid(fmt::format("container: the pod has no \"{}\"{}", container, config::suggestion(container, views)));
-}
-
 Result<void> set_requests(model::ResourceList& list, const json::Value& requests) {
   if (!requests.is_object() || requests.get_object().empty()) return invalid("\"requests\": amounts such as {\"cpu\": 2} are wanted");
   for (const auto& [name, amount] : requests.get_object()) {
@@ -43,6 +28,30 @@ Result<void> set_requests(model::ResourceList& list, const json::Value& requests
   return {};
 }
 
+/// What a resize of this pod changes: a container's requests, or those of the pod as a whole.
+Result<void> resize(model::PodView& pod, const std::string& container, const json::Value& requests) {
+  Result<void> out;
+  const auto set = [&](model::ResourceList& list) { out = set_requests(list, requests); };
+  const auto set_of = [&](SharedList<model::ContainerView>& list, std::size_t i) {
+    list.change_at(i, [&](model::ContainerView& one) { set(one.requests); });
+    return out;
+  };
+  if (container.empty() && !pod.pod_requests.empty()) {
+    pod.pod_requests.change(set);
+    return out;
+  }
+  if (container.empty() && pod.containers.size() == 1) return set_of(pod.containers, 0);
+  std::vector<std::string> names;
+  for (auto* list : {&pod.containers, &pod.init_containers})
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (!container.empty() && (*list)[i].name == container) return set_of(*list, i);
+      names.push_back((*list)[i].name);
+    }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  if (container.empty()) return invalid(fmt::format("\"container\": the pod has several: {}", fmt::join(names, ", ")));
+  return invalid(fmt::format("container: the pod has no \"{}\"{}", container, config::suggestion(container, views)));
+}
+
 }  // namespace
 
 Result<void> resize_pod(World& world, const std::string& text, const std::string& container, const json::Value& requests) {
@@ -50,9 +59,7 @@ Result<void> resize_pod(World& world, const std::string& text, const std::string
   if (!key) return std::unexpected(key.error());
   const placement::PodInfoPtr there = world.cluster().find_pod(*key);
   auto view = std::make_shared<model::PodView>(there->view());
-  auto list = resized_list(*view, container);
-  if (!list) return std::unexpected(list.error());
-  if (auto set = set_requests(**list, requests); !set) return set;
+  if (auto set = resize(*view, container, requests); !set) return set;
   const placement::Era era = world.cluster().era();
   const placement::Resource wanted = placement::pod_request(*view, era, false).total;
   const auto room = placement::room_for_resize(world.cluster(), *there, &wanted);

@@ -32,7 +32,7 @@ class LongLife {
       std::ofstream out(std::string(folder) + "/" + name);
       for (const std::string& line : lines_) out << line << '\n';
     }
-    constexpr std::size_t kLinesOfADigest = 40;
+    constexpr std::size_t kLinesOfADigest = 200;
     std::string text;
     std::size_t i = 0;
     for (; i < lines_.size() && text.size() < readable_; ++i) text += lines_[i] + "\n";

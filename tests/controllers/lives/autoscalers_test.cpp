@@ -1,5 +1,4 @@
-// HorizontalPodAutoscalers over loads that rise and fall, and servers of
-// metrics that answer what the dice say.
+// HorizontalPodAutoscalers over loads that rise and fall, and servers of metrics that answer what the dice say.
 #include "controllers/workloads.h"
 #include "tests/controllers/lives/world.h"
 
@@ -10,23 +9,18 @@ using json::get_int;
 using json::get_string;
 
 constexpr const char* kScaler =
-    "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {}, "
-    "spec: {minReplicas: 1, maxReplicas: 10, scaleTargetRef: "
+    "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {}, spec: {minReplicas: 1, maxReplicas: 10, scaleTargetRef: "
     "{apiVersion: "
-    "apps/v1, kind: Deployment, name: w}, metrics: [{type: Resource, resource: "
-    "{name: cpu, target: {type: Utilization, averageUtilization: "
+    "apps/v1, kind: Deployment, name: w}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: "
     "50}}}]}}";
 constexpr const char* kTarget =
-    "{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: {replicas: 3, "
-    "selector: {matchLabels: {app: w}}, template: {metadata: "
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: {replicas: 3, selector: {matchLabels: {app: w}}, template: {metadata: "
     "{labels: "
     "{app: w}}}}}";
 constexpr const char* kPod =
-    "{apiVersion: v1, kind: Pod, metadata: {labels: {app: w}}, spec: "
-    "{nodeName: n1, containers: [{name: c, resources: {requests: {cpu: "
+    "{apiVersion: v1, kind: Pod, metadata: {labels: {app: w}}, spec: {nodeName: n1, containers: [{name: c, resources: {requests: {cpu: "
     "100m, memory: 64Mi}}}]}, "
-    "status: {phase: Running, startTime: '$t-400', conditions: [{type: Ready, "
-    "status: 'True', lastTransitionTime: '$t-390'}]}}";
+    "status: {phase: Running, startTime: '$t-400', conditions: [{type: Ready, status: 'True', lastTransitionTime: '$t-390'}]}}";
 
 std::vector<Field> fields() {
   const Kind hpa = kinds().horizontal_pod_autoscaler, target = kinds().deployment, pod = kinds().pod;
@@ -40,50 +34,30 @@ std::vector<Field> fields() {
         "{apiVersion: x/v1, kind: Thing, name: w}"}},
       {hpa,
        "spec metrics",
-       {"[{type: Resource, resource: {name: cpu, target: {averageUtilization: "
-        "50}}}]",
-        "[{type: Resource, resource: {name: cpu, target: {averageUtilization: "
-        "80}}}, {type: Resource, resource: {name: memory, target: "
+       {"[{type: Resource, resource: {name: cpu, target: {averageUtilization: 50}}}]",
+        "[{type: Resource, resource: {name: cpu, target: {averageUtilization: 80}}}, {type: Resource, resource: {name: memory, target: "
         "{averageValue: 50Mi}}}]",
-        "[{type: ContainerResource, containerResource: {name: cpu, container: "
-        "c, target: {averageUtilization: 60}}}]",
-        "[{type: ContainerResource, containerResource: {name: memory, "
-        "container: none, target: {averageValue: 1Mi}}}]",
-        "[{type: Pods, pods: {metric: {name: rps, selector: {matchLabels: {q: "
-        "a}}}, target: {averageValue: '10'}}}]",
-        "[{type: Object, object: {metric: {name: depth}, describedObject: "
-        "{apiVersion: v1, kind: Service, name: s}, target: {value: "
-        "'20'}}}, {type: Resource, resource: {name: cpu, target: "
-        "{averageUtilization: 50}}}]",
-        "[{type: Object, object: {metric: {name: depth}, describedObject: "
-        "{apiVersion: v1, kind: Namespace, name: default}, target: "
+        "[{type: ContainerResource, containerResource: {name: cpu, container: c, target: {averageUtilization: 60}}}]",
+        "[{type: ContainerResource, containerResource: {name: memory, container: none, target: {averageValue: 1Mi}}}]",
+        "[{type: Pods, pods: {metric: {name: rps, selector: {matchLabels: {q: a}}}, target: {averageValue: '10'}}}]",
+        "[{type: Object, object: {metric: {name: depth}, describedObject: {apiVersion: v1, kind: Service, name: s}, target: {value: "
+        "'20'}}}, {type: Resource, resource: {name: cpu, target: {averageUtilization: 50}}}]",
+        "[{type: Object, object: {metric: {name: depth}, describedObject: {apiVersion: v1, kind: Namespace, name: default}, target: "
         "{averageValue: '7'}}}]",
-        "[{type: Object, object: {metric: {name: depth}, describedObject: "
-        "{apiVersion: x.io/v1, kind: Widget, name: s}, target: "
+        "[{type: Object, object: {metric: {name: depth}, describedObject: {apiVersion: x.io/v1, kind: Widget, name: s}, target: "
         "{averageValue: '7'}}}]",
-        "[{type: External, external: {metric: {name: queue, selector: "
-        "{matchLabels: {q: a}}}, target: {averageValue: '30'}}}]",
-        "[{type: External, external: {metric: {name: queue}, target: {value: "
-        "'100'}}}]",
-        "[{type: Other}]"}},
+        "[{type: External, external: {metric: {name: queue, selector: {matchLabels: {q: a}}}, target: {averageValue: '30'}}}]",
+        "[{type: External, external: {metric: {name: queue}, target: {value: '100'}}}]", "[{type: Other}]"}},
       {hpa,
        "spec behavior",
-       {"{scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, "
-        "value: 1, periodSeconds: 15}]}, scaleDown: "
-        "{stabilizationWindowSeconds: 30, policies: [{type: Percent, value: "
-        "50, periodSeconds: 60}]}}",
-        "{scaleUp: {stabilizationWindowSeconds: 30, selectPolicy: Min, "
-        "policies: [{type: Pods, value: 2, periodSeconds: 30}, {type: "
-        "Percent, value: 100, periodSeconds: 15}]}, scaleDown: {selectPolicy: "
-        "Disabled}}",
-        "{scaleUp: {selectPolicy: Max, policies: [{type: Pods, value: 1, "
-        "periodSeconds: 15}, {type: Percent, value: 200, periodSeconds: "
-        "15}]}, scaleDown: {stabilizationWindowSeconds: 0, selectPolicy: Min, "
-        "policies: [{type: Pods, value: 1, periodSeconds: 15}, {type: "
+       {"{scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1, periodSeconds: 15}]}, scaleDown: "
+        "{stabilizationWindowSeconds: 30, policies: [{type: Percent, value: 50, periodSeconds: 60}]}}",
+        "{scaleUp: {stabilizationWindowSeconds: 30, selectPolicy: Min, policies: [{type: Pods, value: 2, periodSeconds: 30}, {type: "
+        "Percent, value: 100, periodSeconds: 15}]}, scaleDown: {selectPolicy: Disabled}}",
+        "{scaleUp: {selectPolicy: Max, policies: [{type: Pods, value: 1, periodSeconds: 15}, {type: Percent, value: 200, periodSeconds: "
+        "15}]}, scaleDown: {stabilizationWindowSeconds: 0, selectPolicy: Min, policies: [{type: Pods, value: 1, periodSeconds: 15}, {type: "
         "Percent, value: 10, periodSeconds: 15}]}}",
-        "{scaleUp: {tolerance: '0.5'}, scaleDown: {tolerance: '0', "
-        "stabilizationWindowSeconds: 15}}",
-        "", "", ""}},
+        "{scaleUp: {tolerance: '0.5'}, scaleDown: {tolerance: '0', stabilizationWindowSeconds: 15}}", "", "", ""}},
       {target, "spec replicas", {"0", "1", "2", "3", "5", "10", "12"}},
       {target, "spec selector", {"{matchLabels: {app: w}}", "{matchLabels: {app: w}}", "{matchLabels: {app: none}}"}},
       {pod, "status phase", {"Running", "Pending", "Failed", "Succeeded"}},
@@ -95,13 +69,8 @@ std::vector<Field> fields() {
       {pod,
        "spec containers",
        {"[{name: c, resources: {requests: {cpu: 100m, memory: 64Mi}}}]", "[{name: c}]",
-        "[{name: c, resources: {requests: {cpu: 200m}}}, {name: d, resources: "
-        "{requests: {cpu: 50m}}}]"}},
-      {pod,
-       "spec initContainers",
-       {"[{name: i, restartPolicy: Always, resources: {requests: {cpu: "
-        "100m}}}]",
-        "[{name: i}]", "", ""}},
+        "[{name: c, resources: {requests: {cpu: 200m}}}, {name: d, resources: {requests: {cpu: 50m}}}]"}},
+      {pod, "spec initContainers", {"[{name: i, restartPolicy: Always, resources: {requests: {cpu: 100m}}}]", "[{name: i}]", "", ""}},
       {pod, "metadata labels app", {"w", "w", "v"}},
   };
 }
@@ -129,15 +98,12 @@ struct Meters {
       const std::string name(get_string(pod, {"metadata", "name"}));
       if (world.life.dice.below(9) == 0) continue;  // Not measured.
       if (is_resources)
-        items.push_back(yaml(
-            world.filled_in(fmt::format("{{metadata: {{name: {}}}, timestamp: '$t-{}', window: 30s, "
-                                        "containers: [{{name: c, usage: {{cpu: {}m, memory: {}Mi}}}}]}}",
-                                        name, world.life.dice.of(std::vector<int>{0, 15, 40}), load + world.life.dice.below(9), load))));
+        items.push_back(yaml(world.filled_in(fmt::format(
+            "{{metadata: {{name: {}}}, timestamp: '$t-{}', window: 30s, containers: [{{name: c, usage: {{cpu: {}m, memory: {}Mi}}}}]}}",
+            name, world.life.dice.of(std::vector<int>{0, 15, 40}), load + world.life.dice.below(9), load))));
       else
-        items.push_back(
-            yaml(world.filled_in(fmt::format("{{describedObject: {{name: {}}}, timestamp: '$t', "
-                                             "windowSeconds: 30, value: '{}m'}}",
-                                             name, load * 200))));
+        items.push_back(yaml(world.filled_in(
+            fmt::format("{{describedObject: {{name: {}}}, timestamp: '$t', windowSeconds: 30, value: '{}m'}}", name, load * 200))));
     }
     return json::Object{{"items", std::move(items)}};
   }
@@ -146,10 +112,10 @@ struct Meters {
 TEST(AutoscalerLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/autoscalers.txt",
                .seed = 9,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,
                .is_restless = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .steps_an_edit = 24,
                .longest = std::chrono::seconds(90)});
   world.add([] { return make_horizontal_pod_autoscaler_controller({}); });

@@ -1,5 +1,4 @@
-// Deployments, their ReplicaSets and ReplicationControllers, over a kubelet
-// that does as the dice say.
+// Deployments, their ReplicaSets and ReplicationControllers, over a kubelet that does as the dice say.
 #include "controllers/workloads.h"
 #include "tests/controllers/lives/world.h"
 
@@ -11,26 +10,17 @@ using json::get_int;
 using json::get_string;
 
 constexpr const char* kDeployment =
-    "{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: {replicas: 3, "
-    "revisionHistoryLimit: 1, progressDeadlineSeconds: 60, "
-    "selector: {matchLabels: {app: w}}, strategy: {type: RollingUpdate, "
-    "rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, template: "
-    "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: "
-    "a1}]}}}}";
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {}, spec: {replicas: 3, revisionHistoryLimit: 1, progressDeadlineSeconds: 60, "
+    "selector: {matchLabels: {app: w}}, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}, template: "
+    "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: a1}]}}}}";
 constexpr const char* kSet =
-    "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {labels: {app: w}}, "
-    "spec: {replicas: 2, selector: {matchLabels: {app: w}}, "
+    "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {labels: {app: w}}, spec: {replicas: 2, selector: {matchLabels: {app: w}}, "
     "template: "
-    "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: "
-    "a1}]}}}}";
+    "{metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: a1}]}}}}";
 constexpr const char* kController =
-    "{apiVersion: v1, kind: ReplicationController, metadata: {}, spec: "
-    "{replicas: 2, selector: {app: v}, template: "
-    "{metadata: {labels: {app: v, more: x}}, spec: {containers: [{name: c, "
-    "image: a1}]}}}}";
-constexpr const char* kPod =
-    "{apiVersion: v1, kind: Pod, metadata: {labels: "
-    "{app: w}}, spec: {containers: [{name: c}]}}";
+    "{apiVersion: v1, kind: ReplicationController, metadata: {}, spec: {replicas: 2, selector: {app: v}, template: "
+    "{metadata: {labels: {app: v, more: x}}, spec: {containers: [{name: c, image: a1}]}}}}";
+constexpr const char* kPod = "{apiVersion: v1, kind: Pod, metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}";
 
 void add_fields(World& world) {
   const Kind d = kinds().deployment, set = kinds().replica_set, rc = kinds().replication_controller;
@@ -43,15 +33,11 @@ void add_fields(World& world) {
       {d, "spec template spec containers", {"[{name: c, image: a1}]", "[{name: c, image: a2}]", "[{name: c, image: a3}]"}},
       {d,
        "spec strategy",
-       {"{type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: "
-        "1}}",
-        "{type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: "
-        "25%}}",
-        "{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: "
-        "0}}",
-        "{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: "
-        "100%}}",
-        "{type: RollingUpdate}", "{type: Recreate}", "{type: Recreate}", ""}},
+       {"{type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 1}}",
+        "{type: RollingUpdate, rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}}",
+        "{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}",
+        "{type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 100%}}", "{type: RollingUpdate}", "{type: Recreate}",
+        "{type: Recreate}", ""}},
       {d, "spec paused", {"true", "false", "", ""}},
       {d, "spec minReadySeconds", {"5", "", ""}},
       {d, "spec progressDeadlineSeconds", {"10", "60", "2147483647", ""}},
@@ -66,11 +52,7 @@ void add_fields(World& world) {
       {set, "metadata annotations deployment.kubernetes.io/revision", {"1", "7", "x", ""}},
       {set, "metadata annotations deployment.kubernetes.io/desired-replicas", {"1", "4", ""}},
       {set, "metadata annotations deployment.kubernetes.io/max-replicas", {"0", "3", ""}},
-      {set,
-       "status conditions",
-       {"[{type: ReplicaFailure, status: 'True', reason: FailedCreate, "
-        "message: no}]",
-        ""}},
+      {set, "status conditions", {"[{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: no}]", ""}},
       {set, "status observedGeneration", {"1", ""}},
       {set, "status terminatingReplicas", {"2", ""}},
       {rc, "spec replicas", {"0", "1", "3", "4", ""}},
@@ -80,8 +62,7 @@ void add_fields(World& world) {
   for (Field& field : pod_fields()) world.fields.push_back(std::move(field));
 }
 
-/// The pods that the object controls and that have neither ended nor are on
-/// their way.
+/// The pods that the object controls and that have neither ended nor are on their way.
 std::int64_t active_pods(World& world, const json::Value& owner) {
   std::int64_t count = 0;
   for (const std::string& key : world.keys(kinds().pod)) {
@@ -116,7 +97,7 @@ void judge_rest(World& world) {
 }
 
 TEST(DeploymentLives, AreAsRecorded) {
-  World world({.file = "tests/controllers/lives/deployments.txt", .seed = 1, .edits = 420, .has_memory = true});
+  World world({.file = "tests/controllers/lives/deployments.txt", .seed = 1, .edits = 1260, .has_memory = true});
   world.add([] { return make_deployment_controller(); });
   world.add([] { return make_replicaset_controller(); });
   world.sorts = {{kinds().deployment, {"default/w", "default/w", "other/w"}, kDeployment},
@@ -130,7 +111,7 @@ TEST(DeploymentLives, AreAsRecorded) {
 }
 
 TEST(ReplicaSetLives, AreAsRecorded) {
-  World world({.file = "tests/controllers/lives/replica_sets.txt", .seed = 2, .edits = 300, .has_memory = true});
+  World world({.file = "tests/controllers/lives/replica_sets.txt", .seed = 2, .edits = 900, .has_memory = true});
   world.add([] { return make_replicaset_controller({.burst = 3}); });
   world.add([] { return make_replication_controller(); });
   world.sorts = {{kinds().replica_set, {"default/a", "default/b"}, kSet},
@@ -139,10 +120,9 @@ TEST(ReplicaSetLives, AreAsRecorded) {
   add_fields(world);
   std::erase_if(world.fields, [](const Field& field) { return field.kind == kinds().deployment; });
   world.fields.push_back({kinds().replica_set, "metadata ownerReferences", {"[$owner(Deployment default/w)]", ""}});
-  world.fields.push_back(
-      {kinds().replica_set,
-       "spec selector",
-       {"{matchLabels: {app: w}}", "{matchExpressions: [{key: app, operator: In, values: [w, v]}]}", "{matchLabels: {app: x}}", ""}});
+  world.fields.push_back({kinds().replica_set,
+                          "spec selector",
+                          {"{matchLabels: {app: w}}", "{matchExpressions: [{key: app, operator: In, values: [w, v]}]}", ""}});
   world.fields.push_back({kinds().replica_set, "spec minReadySeconds", {"5", "30", ""}});
   world.fields.push_back({kinds().replica_set, "spec template metadata labels", {"{app: w, more: x}", "{app: w}"}});
   world.acts = {{1, [&] { world.play_kubelet({"n1", "n2", "n3"}); }}};

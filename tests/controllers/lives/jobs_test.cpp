@@ -1,5 +1,4 @@
-// Jobs of all sorts over pods that succeed, fail and vanish; CronJobs over a
-// clock that jumps.
+// Jobs of all sorts over pods that succeed, fail and vanish; CronJobs over a clock that jumps.
 #include "controllers/workloads.h"
 #include "tests/controllers/lives/world.h"
 
@@ -11,21 +10,15 @@ using json::get_int;
 using json::get_string;
 
 constexpr const char* kJob =
-    "{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {parallelism: 2, "
-    "completions: 3, backoffLimit: 3, selector: {matchLabels: {app: "
+    "{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {parallelism: 2, completions: 3, backoffLimit: 3, selector: {matchLabels: {app: "
     "w}}, "
-    "template: {metadata: {labels: {app: w}}, spec: {restartPolicy: Never, "
-    "containers: [{name: c, image: a1}]}}}}";
+    "template: {metadata: {labels: {app: w}}, spec: {restartPolicy: Never, containers: [{name: c, image: a1}]}}}}";
 constexpr const char* kIndexed =
-    "{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {parallelism: 3, "
-    "completions: 3, completionMode: Indexed, backoffLimitPerIndex: "
+    "{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {parallelism: 3, completions: 3, completionMode: Indexed, backoffLimitPerIndex: "
     "1, "
-    "selector: {matchLabels: {app: v}}, template: {metadata: {labels: {app: "
-    "v}}, spec: {restartPolicy: Never, containers: [{name: c, "
+    "selector: {matchLabels: {app: v}}, template: {metadata: {labels: {app: v}}, spec: {restartPolicy: Never, containers: [{name: c, "
     "image: a1}]}}}}";
-constexpr const char* kPod =
-    "{apiVersion: v1, kind: Pod, metadata: {labels: "
-    "{app: w}}, spec: {containers: [{name: c}]}}";
+constexpr const char* kPod = "{apiVersion: v1, kind: Pod, metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}";
 
 void add_fields(World& world) {
   const Kind job = kinds().job, pod = kinds().pod;
@@ -43,38 +36,25 @@ void add_fields(World& world) {
       {job, "spec managedBy", {"other/x", "kubernetes.io/job-controller", "", ""}},
       {job,
        "spec podFailurePolicy",
-       {"{rules: [{action: Ignore, onPodConditions: [{type: "
-        "DisruptionTarget}]}, {action: FailJob, onExitCodes: {operator: In, "
-        "values: "
+       {"{rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}, {action: FailJob, onExitCodes: {operator: In, values: "
         "[42, 43]}}]}",
-        "{rules: [{action: FailIndex, onExitCodes: {containerName: c, "
-        "operator: NotIn, values: [1]}}, {action: Count, onPodConditions: "
+        "{rules: [{action: FailIndex, onExitCodes: {containerName: c, operator: NotIn, values: [1]}}, {action: Count, onPodConditions: "
         "[{type: X, status: 'False'}]}]}",
-        "{rules: [{action: FailJob, onPodConditions: [{type: ConfigIssue, "
-        "status: 'True'}]}]}",
-        "", ""}},
+        "{rules: [{action: FailJob, onPodConditions: [{type: ConfigIssue, status: 'True'}]}]}", "", ""}},
       {job,
        "spec successPolicy",
-       {"{rules: [{succeededIndexes: 0-1}]}",
-        "{rules: [{succeededIndexes: '2', succeededCount: 1}, {succeededCount: "
-        "2}]}",
-        "", ""}},
+       {"{rules: [{succeededIndexes: 0-1}]}", "{rules: [{succeededIndexes: '2', succeededCount: 1}, {succeededCount: 2}]}", "", ""}},
       {job, "spec template spec restartPolicy", {"Never", "OnFailure", "Never"}},
       {job, "spec template spec priorityClassName", {"high", ""}},
       {job, "spec template spec initContainers", {"[{name: i, env: [{name: JOB_COMPLETION_INDEX, value: x}]}]", ""}},
-      {job, "spec selector", {"{matchLabels: {app: w}}", "{matchLabels: {app: v}}"}},
       {pod, "metadata finalizers", {"", "[batch.kubernetes.io/job-tracking]", "[x, batch.kubernetes.io/job-tracking]"}},
       {pod, "metadata labels batch.kubernetes.io/job-completion-index", {"0", "1", "9", "x", ""}},
       {pod, "metadata ownerReferences", {"", "[$owner(Job default/w)]", "[$owner(Job default/i)]"}},
       {pod, "metadata labels app", {"w", "v", ""}},
       {pod,
        "status containerStatuses",
-       {"[{name: c, restartCount: 1}]",
-        "[{name: c, restartCount: 3, state: {terminated: {exitCode: 42, "
-        "finishedAt: '$t-3'}}}]",
-        "[{name: c, restartCount: 0, state: {terminated: {exitCode: 1, "
-        "finishedAt: '$t'}}}]",
-        ""}},
+       {"[{name: c, restartCount: 1}]", "[{name: c, restartCount: 3, state: {terminated: {exitCode: 42, finishedAt: '$t-3'}}}]",
+        "[{name: c, restartCount: 0, state: {terminated: {exitCode: 1, finishedAt: '$t'}}}]", ""}},
       {pod,
        "status conditions",
        {"[{type: DisruptionTarget, status: 'True'}]", "[{type: ConfigIssue, status: 'True'}]", "[{type: Ready, status: 'True'}]",
@@ -90,26 +70,19 @@ void end_a_pod(World& world) {
   if (!get_string(pod, {"metadata", "deletionTimestamp"}).empty() && get_array(pod, {"metadata", "finalizers"}).empty())
     return world.erase(kinds().pod, key, fmt::format("pod {} is gone", key));
   if (get_string(pod, {"status", "phase"}) == "Failed" || get_string(pod, {"status", "phase"}) == "Succeeded") return;
-  const std::string how =
-      world.life.dice.of(std::vector<std::string>{"{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: "
-                                                  "{exitCode: 0, finishedAt: '$t'}}}]}",
-                                                  "{phase: Succeeded}",
-                                                  "{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: "
-                                                  "{exitCode: 0, finishedAt: '$t-2'}}}]}",
-                                                  "{phase: Failed, containerStatuses: [{name: c, state: {terminated: "
-                                                  "{exitCode: 1, finishedAt: '$t'}}}]}",
-                                                  "{phase: Failed, containerStatuses: [{name: c, state: {terminated: "
-                                                  "{exitCode: 42, finishedAt: '$t-1'}}}]}",
-                                                  "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True'}]}",
-                                                  "{phase: Failed, containerStatuses: [{name: c}], initContainerStatuses: "
-                                                  "[{name: i, state: {terminated: {exitCode: 43, finishedAt: "
-                                                  "'$t'}}}]}"});
+  const std::string how = world.life.dice.of(std::vector<std::string>{
+      "{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0, finishedAt: '$t'}}}]}", "{phase: Succeeded}",
+      "{phase: Succeeded, containerStatuses: [{name: c, state: {terminated: {exitCode: 0, finishedAt: '$t-2'}}}]}",
+      "{phase: Failed, containerStatuses: [{name: c, state: {terminated: {exitCode: 1, finishedAt: '$t'}}}]}",
+      "{phase: Failed, containerStatuses: [{name: c, state: {terminated: {exitCode: 42, finishedAt: '$t-1'}}}]}",
+      "{phase: Failed, conditions: [{type: DisruptionTarget, status: 'True'}]}",
+      "{phase: Failed, containerStatuses: [{name: c}], initContainerStatuses: [{name: i, state: {terminated: {exitCode: 43, finishedAt: "
+      "'$t'}}}]}"});
   pod.get_object()["status"] = yaml(world.filled_in(how));
   world.put(kinds().pod, key, std::move(pod), fmt::format("pod {} ends: {}", key, brief(*json::find(pod, "status"))));
 }
 
-/// Every pod is counted once: a Job's numbers never fall, but for what an
-/// Indexed one lost of its indexes.
+/// Every pod is counted once: a Job's numbers never fall, but for what an Indexed one lost of its indexes.
 struct Counted {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> seen;  ///< By uid.
   void judge(World& world) {
@@ -136,11 +109,8 @@ void live(Settings settings, bool groups, std::vector<Sort> sorts) {
   add_fields(world);
   if (groups) {
     world.fields.push_back({kinds().job, "spec template spec schedulingGroup", {"{podGroupName: g}", "", ""}});
-    world.fields.push_back({kinds().workload,
-                            "spec podGroupTemplates",
-                            {"[]",
-                             "[{name: a, schedulingPolicy: {gang: "
-                             "{minCount: 2}}, priority: 5}]"}});
+    world.fields.push_back(
+        {kinds().workload, "spec podGroupTemplates", {"[]", "[{name: a, schedulingPolicy: {gang: {minCount: 2}}, priority: 5}]"}});
     world.fields.push_back({kinds().workload, "spec controllerRef name", {"i", "w"}});
   }
   world.acts = {{3, [&] { end_a_pod(world); }}, {2, [&] { world.play_kubelet({"n1", "n2"}); }}};
@@ -150,40 +120,42 @@ void live(Settings settings, bool groups, std::vector<Sort> sorts) {
 }
 
 TEST(JobLives, OfPlainJobsAreAsRecorded) {
-  live({.file = "tests/controllers/lives/jobs.txt", .seed = 5, .edits = 500, .has_memory = true}, false,
+  live({.file = "tests/controllers/lives/jobs.txt", .seed = 5, .edits = 1500, .has_memory = true}, false,
        {{kinds().job, {"default/w", "default/w", "other/w"}, kJob}, {kinds().pod, {"default/p1"}, kPod}});
 }
 
+TEST(JobLives, OfIndexedJobsAreAsRecorded) {
+  live({.file = "tests/controllers/lives/indexed_jobs.txt", .seed = 6, .edits = 1800, .has_memory = true}, false,
+       {{kinds().job, {"default/i", "default/i", "default/an-indexed-job-with-a-name-that-is-longer-than-what-pods-can-have"}, kIndexed},
+        {kinds().pod, {"default/p1"}, kPod}});
+}
+
 TEST(JobLives, OfGangsAreAsRecorded) {
-  live({.file = "tests/controllers/lives/gang_jobs.txt", .seed = 7, .edits = 200, .has_memory = true, .readable = 14'000}, true,
+  live({.file = "tests/controllers/lives/gang_jobs.txt", .seed = 7, .edits = 600, .has_memory = true, .readable = 11'000}, true,
        {{kinds().job, {"default/i", "default/i"}, kIndexed},
         {kinds().job, {"default/w"}, kJob},
         {kinds().workload,
          {"default/x"},
-         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: Workload, metadata: "
-         "{}, spec: {controllerRef: {apiGroup: batch, kind: Job, name: "
+         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: Workload, metadata: {}, spec: {controllerRef: {apiGroup: batch, kind: Job, name: "
          "i}, podGroupTemplates: [{name: a}]}}"},
         {kinds().pod_group,
          {"default/y"},
-         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: "
-         "{ownerReferences: [$owner(Job default/i)]}, spec: "
+         "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {ownerReferences: [$owner(Job default/i)]}, spec: "
          "{podGroupTemplateRef: {workload: {workloadName: x}}}}"}});
 }
 
 TEST(CronJobLives, AreAsRecorded) {
   World world(
-      {.file = "tests/controllers/lives/cron_jobs.txt", .seed = 8, .edits = 500, .readable = 20'000, .longest = std::chrono::minutes(4)});
+      {.file = "tests/controllers/lives/cron_jobs.txt", .seed = 8, .edits = 1500, .readable = 17'000, .longest = std::chrono::minutes(4)});
   world.add([] { return make_cronjob_controller(); });
   const Kind cron = kinds().cron_job, job = kinds().job;
   constexpr const char* kCron =
-      "{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {schedule: "
-      "'*/2 * * * *', jobTemplate: {metadata: {labels: {a: b}}, spec: "
+      "{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {schedule: '*/2 * * * *', jobTemplate: {metadata: {labels: {a: b}}, spec: "
       "{x: 1}}}}";
   world.sorts = {{cron, {"default/c", "default/c", "other/d"}, kCron},
                  {job,
                   {"default/by-hand", "default/c-29461562"},
-                  "{apiVersion: batch/v1, kind: Job, metadata: "
-                  "{ownerReferences: [$owner(CronJob default/c)]}, spec: {}}"}};
+                  "{apiVersion: batch/v1, kind: Job, metadata: {ownerReferences: [$owner(CronJob default/c)]}, spec: {}}"}};
   world.fields = {
       {cron,
        "spec schedule",
@@ -201,13 +173,11 @@ TEST(CronJobLives, AreAsRecorded) {
       {cron, "status active", {"[{uid: u-lost, name: lost}]", ""}},
       {job,
        "status",
-       {"{startTime: '$t-5', completionTime: '$t', conditions: [{type: "
-        "Complete, status: 'True'}]}",
+       {"{startTime: '$t-5', completionTime: '$t', conditions: [{type: Complete, status: 'True'}]}",
         "{startTime: '$t-9', conditions: [{type: Failed, status: 'True'}]}", "{}"}},
       {job,
        "status",
-       {"{startTime: '$t-5', completionTime: '$t', conditions: [{type: "
-        "Complete, status: 'True'}]}",
+       {"{startTime: '$t-5', completionTime: '$t', conditions: [{type: Complete, status: 'True'}]}",
         "{startTime: '$t-9', conditions: [{type: Failed, status: 'True'}]}"}},
       {job, "metadata annotations batch.kubernetes.io/cronjob-scheduled-timestamp", {""}},
   };
@@ -217,8 +187,7 @@ TEST(CronJobLives, AreAsRecorded) {
                    json::Value one = *world.find(job, key);
                    const bool ok = world.life.dice.chance(60);
                    one.get_object()["status"] =
-                       yaml(world.filled_in(fmt::format("{{startTime: '$t-7', {}conditions: "
-                                                        "[{{type: {}, status: 'True'}}]}}",
+                       yaml(world.filled_in(fmt::format("{{startTime: '$t-7', {}conditions: [{{type: {}, status: 'True'}}]}}",
                                                         ok ? "completionTime: '$t', " : "", ok ? "Complete" : "Failed")));
                    world.put(job, key, std::move(one), fmt::format("job {} is {}", key, ok ? "complete" : "failed"));
                  }}};

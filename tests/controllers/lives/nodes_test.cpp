@@ -1,5 +1,4 @@
-// Nodes that fall silent, are tainted and come back; pods that leave them; what
-// is collected.
+// Nodes that fall silent, are tainted and come back; pods that leave them; what is collected.
 #include "controllers/cluster.h"
 #include "controllers/taints.h"
 #include "controllers/zones.h"
@@ -14,21 +13,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kNode =
-    "{apiVersion: v1, kind: Node, metadata: {labels: "
-    "{topology.kubernetes.io/zone: a, kubernetes.io/os: linux}}, spec: {}, "
-    "status: "
+    "{apiVersion: v1, kind: Node, metadata: {labels: {topology.kubernetes.io/zone: a, kubernetes.io/os: linux}}, spec: {}, status: "
     "{conditions: [{type: "
     "Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: '$t'}]}}";
 constexpr const char* kPod =
-    "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1}, status: "
-    "{phase: Running, conditions: [{type: Ready, status: 'True'}, "
+    "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}, "
     "{type: PodScheduled, status: 'True', lastTransitionTime: '$t-60'}]}}";
 
 std::string conditions(const std::string& ready, const std::string& more = "") {
-  return fmt::format(
-      "[{{type: Ready, status: '{}', reason: Said, "
-      "lastHeartbeatTime: '$t'}}{}]",
-      ready, more);
+  return fmt::format("[{{type: Ready, status: '{}', reason: Said, lastHeartbeatTime: '$t'}}{}]", ready, more);
 }
 
 std::vector<Field> node_fields() {
@@ -36,33 +29,23 @@ std::vector<Field> node_fields() {
   return {{node,
            "status conditions",
            {conditions("True"), conditions("False"), conditions("Unknown"),
-            conditions("True",
-                       ", {type: MemoryPressure, status: 'True'}, {type: "
-                       "DiskPressure, status: 'True'}"),
-            conditions("True",
-                       ", {type: PIDPressure, status: 'True'}, {type: "
-                       "NetworkUnavailable, status: 'True'}"),
-            ""}},
+            conditions("True", ", {type: MemoryPressure, status: 'True'}, {type: DiskPressure, status: 'True'}"),
+            conditions("True", ", {type: PIDPressure, status: 'True'}, {type: NetworkUnavailable, status: 'True'}"), ""}},
           {node, "status conditions", {conditions("True"), conditions("True"), conditions("False"), conditions("Unknown")}},
           {node, "spec unschedulable", {"true", "", ""}},
           {node,
            "metadata labels",
            {"{topology.kubernetes.io/zone: a}", "{topology.kubernetes.io/zone: b, topology.kubernetes.io/region: r}",
             "{failure-domain.beta.kubernetes.io/zone: c}",
-            "{kubernetes.io/os: linux, beta.kubernetes.io/os: windows, "
-            "kubernetes.io/arch: arm64}",
-            "{topology.kubernetes.io/zone: b, "
-            "failure-domain.beta.kubernetes.io/zone: x}",
-            "{topology.kubernetes.io/zone: a, "
-            "node.kubernetes.io/exclude-disruption: ''}",
-            "{}"}},
+            "{kubernetes.io/os: linux, beta.kubernetes.io/os: windows, kubernetes.io/arch: arm64}",
+            "{topology.kubernetes.io/zone: b, failure-domain.beta.kubernetes.io/zone: x}",
+            "{topology.kubernetes.io/zone: a, node.kubernetes.io/exclude-disruption: ''}", "{}"}},
           {node,
            "spec taints",
            {"[{key: t, effect: NoExecute}]", "[{key: t, effect: NoExecute, timeAdded: '$t-100'}]",
-            "[{key: t, value: v, effect: NoExecute, timeAdded: '$t+100'}, {key: u, "
-            "effect: NoExecute}]",
-            "[{key: t, effect: NoSchedule}]", "[{key: node.kubernetes.io/unreachable, effect: NoExecute}]",
-            "[{key: node.kubernetes.io/out-of-service, effect: NoExecute}]", "", ""}}};
+            "[{key: t, value: v, effect: NoExecute, timeAdded: '$t+100'}, {key: u, effect: NoExecute}]", "[{key: t, effect: NoSchedule}]",
+            "[{key: node.kubernetes.io/unreachable, effect: NoExecute}]", "[{key: node.kubernetes.io/out-of-service, effect: NoExecute}]",
+            "", ""}}};
 }
 
 std::vector<Field> toleration_fields() {
@@ -70,30 +53,24 @@ std::vector<Field> toleration_fields() {
   return {{pod,
            "spec tolerations",
            {"[{operator: Exists}]", "[{key: t, operator: Exists, tolerationSeconds: 20}]",
-            "[{key: t, operator: Equal, value: v, effect: NoExecute, "
-            "tolerationSeconds: 0}]",
-            "[{key: t, operator: Exists, effect: NoExecute, tolerationSeconds: 5}, "
-            "{key: u, operator: Exists, tolerationSeconds: 40}]",
-            "[{key: t, operator: Exists, effect: NoSchedule}, {key: "
-            "node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
+            "[{key: t, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 0}]",
+            "[{key: t, operator: Exists, effect: NoExecute, tolerationSeconds: 5}, {key: u, operator: Exists, tolerationSeconds: 40}]",
+            "[{key: t, operator: Exists, effect: NoSchedule}, {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
             "tolerationSeconds: 10}]",
             "[{key: t, operator: Exists, tolerationSeconds: -7}]",
-            "[{key: node.kubernetes.io/not-ready, operator: Exists, "
-            "tolerationSeconds: 10}, {key: node.kubernetes.io/unreachable, "
+            "[{key: node.kubernetes.io/not-ready, operator: Exists, tolerationSeconds: 10}, {key: node.kubernetes.io/unreachable, "
             "operator: Exists, tolerationSeconds: 10}, {key: t, operator: Exists}]",
             "", ""}},
           {pod, "spec nodeName", {"n1", "n2", "n3", ""}},
           {pod,
            "status conditions",
-           {"[{type: Ready, status: 'True'}, {type: PodScheduled, status: 'True', "
-            "lastTransitionTime: '$t-60'}]",
+           {"[{type: Ready, status: 'True'}, {type: PodScheduled, status: 'True', lastTransitionTime: '$t-60'}]",
             "[{type: PodScheduled, status: 'True', lastTransitionTime: '$t'}]", ""}}};
 }
 
 void beat(World& world, const std::string& node, const std::string& annotations = "") {
   json::Value lease =
-      yaml(world.filled_in(fmt::format("{{apiVersion: coordination.k8s.io/v1, kind: Lease, "
-                                       "metadata: {{{}}}, spec: {{renewTime: '{}'}}}}",
+      yaml(world.filled_in(fmt::format("{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{{}}}, spec: {{renewTime: '{}'}}}}",
                                        annotations, format_rfc3339_micro(world.now))));
   world.put(kinds().lease, "kube-node-lease/" + node, std::move(lease),
             fmt::format("{} renews its lease{}", node, annotations.empty() ? "" : ", " + annotations));
@@ -102,10 +79,10 @@ void beat(World& world, const std::string& node, const std::string& annotations 
 TEST(NodeLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/nodes.txt",
                .seed = 30,
-               .edits = 700,
+               .edits = 1400,
                .has_memory = true,
                .is_restless = true,
-               .readable = 30'000,
+               .readable = 25'000,
                .steps_an_edit = 60,
                .longest = seconds(40)});
   world.add([] {
@@ -149,9 +126,9 @@ TEST(NodeLives, AreAsRecorded) {
 TEST(TaintLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/taints.txt",
                .seed = 31,
-               .edits = 800,
+               .edits = 1600,
                .has_memory = true,
-               .readable = 30'000,
+               .readable = 25'000,
                .longest = seconds(12)});
   world.add([] { return make_taint_eviction_controller(); });
   const std::vector<std::string> pods = {"default/p", "default/q", "default/r", "other/p"};
@@ -187,10 +164,10 @@ TEST(TaintLives, AreAsRecorded) {
 TEST(PodCollectorLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/collected_pods.txt",
                .seed = 32,
-               .edits = 500,
+               .edits = 1000,
                .has_memory = true,
                .is_restless = true,
-               .readable = 22'000,
+               .readable = 18'000,
                .steps_an_edit = 40,
                .longest = seconds(30)});
   world.add([] { return make_pod_garbage_collector({.terminated_pod_threshold = 2}); });
@@ -218,8 +195,7 @@ TEST(PodCollectorLives, AreAsRecorded) {
 }
 
 TEST(NodeTtlLives, AreAsRecorded) {
-  // The whole of the steps between 90 and 501 nodes, up and down, by a plain
-  // list of the last answers.
+  // The whole of the steps between 90 and 501 nodes, up and down, by a plain list of the last answers.
   const auto led = make_node_ttl_controller();
   struct Keys final : KeySink {
     std::vector<std::string> keys;
@@ -232,10 +208,9 @@ TEST(NodeTtlLives, AreAsRecorded) {
   std::string last;
   const auto see = [&](const std::string& name, bool is_delete, const char* ttl) {
     sink.keys.clear();
-    json::Value node = yaml(
-        fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}, uid: u-{}, "
-                    "resourceVersion: '{}'{}}}}}",
-                    name, name, ++revision, *ttl == 0 ? "" : fmt::format(", annotations: {{node.alpha.kubernetes.io/ttl: '{}'}}", ttl)));
+    json::Value node =
+        yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}, uid: u-{}, resourceVersion: '{}'{}}}}}", name, name,
+                         ++revision, *ttl == 0 ? "" : fmt::format(", annotations: {{node.alpha.kubernetes.io/ttl: '{}'}}", ttl)));
     const Event event = cache.apply(kinds().node, std::make_shared<Object>(node), is_delete);
     led->on_event(event, cache, {}, sink);
     for (const std::string& key : sink.keys)
@@ -260,8 +235,7 @@ TEST(NodeTtlLives, AreAsRecorded) {
   life.expect_as_recorded();
 }
 
-/// Rates of zones alone, over thousands of turns: nobody is taken twice, nobody
-/// who was put aside; and never more than the rate allows.
+/// Rates of zones alone, over thousands of turns: nobody is taken twice, nobody who was put aside; and never more than the rate allows.
 TEST(ZoneLives, AreAsRecorded) {
   berth::testing::LongLife life("tests/controllers/lives/zones.txt", 34, 16'000);
   Zones zones({.eviction_rate = 0.1, .secondary_eviction_rate = 0.01, .large_cluster_size_threshold = 5});

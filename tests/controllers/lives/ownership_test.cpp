@@ -13,45 +13,37 @@ using json::get_string;
 TEST(GarbageLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/garbage.txt",
                .seed = 13,
-               .edits = 700,
+               .edits = 2100,
                .has_memory = true,
                .is_restless = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .longest = std::chrono::seconds(4)});
   world.add([] { return make_garbage_collector(); });
   const Kind map = kinds().config_map, secret = kinds().secret, pod = kinds().pod, node = kinds().node;
   world.sorts = {{map, {"default/a", "default/b", "default/c", "other/a"}, "{apiVersion: v1, kind: ConfigMap, metadata: {}}"},
                  {secret, {"default/a", "default/d"}, "{apiVersion: v1, kind: Secret, metadata: {}}"},
                  {pod, {"default/p", "default/q"}, "{apiVersion: v1, kind: Pod, metadata: {}, spec: {}}"},
-                 {node, {"n"}, "{apiVersion: v1, kind: Node, metadata: {}}"}};
+                 {node, {"n1"}, "{apiVersion: v1, kind: Node, metadata: {}}"}};
   const std::vector<std::string> owners = {
-      "[{apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap "
-      "default/a)', blockOwnerDeletion: true}]",
-      "[{apiVersion: v1, kind: ConfigMap, name: b, uid: '$uid(ConfigMap "
-      "default/b)', blockOwnerDeletion: true}]",
-      "[{apiVersion: v1, kind: ConfigMap, name: c, uid: '$uid(ConfigMap "
-      "default/c)'}, {apiVersion: v1, kind: Secret, name: a, uid: "
+      "[{apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap default/a)', blockOwnerDeletion: true}]",
+      "[{apiVersion: v1, kind: ConfigMap, name: b, uid: '$uid(ConfigMap default/b)', blockOwnerDeletion: true}]",
+      "[{apiVersion: v1, kind: ConfigMap, name: c, uid: '$uid(ConfigMap default/c)'}, {apiVersion: v1, kind: Secret, name: a, uid: "
       "'$uid(Secret default/a)', blockOwnerDeletion: true}]",
-      "[{apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap "
-      "other/a)'}]",
-      "[{apiVersion: v1, kind: ConfigMap, name: wrong, uid: '$uid(ConfigMap "
-      "default/a)'}]",
-      "[{apiVersion: v1, kind: Secret, name: a, uid: '$uid(ConfigMap "
-      "default/a)'}]",
+      "[{apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap other/a)'}]",
+      "[{apiVersion: v1, kind: ConfigMap, name: wrong, uid: '$uid(ConfigMap default/a)'}]",
+      "[{apiVersion: v1, kind: Secret, name: a, uid: '$uid(ConfigMap default/a)'}]",
       "[{apiVersion: nobody/v1, kind: Thing, name: a, uid: u-x}]",
-      "[{apiVersion: v1, kind: Node, name: n, uid: '$uid(Node n)'}]",
-      "[{apiVersion: v1, kind: ConfigMap, name: gone, uid: u-gone}, "
-      "{apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap "
+      "[{apiVersion: v1, kind: Node, name: n1, uid: '$uid(Node n1)'}]",
+      "[{apiVersion: v1, kind: ConfigMap, name: gone, uid: u-gone}, {apiVersion: v1, kind: ConfigMap, name: a, uid: '$uid(ConfigMap "
       "default/a)'}]",
       "[{apiVersion: v1, kind: ConfigMap, name: gone, uid: u-gone}]",
-      "[{apiVersion: v1, kind: Pod, name: p, uid: '$uid(Pod default/p)', "
-      "blockOwnerDeletion: true, controller: true}]",
+      "[{apiVersion: v1, kind: Pod, name: p, uid: '$uid(Pod default/p)', blockOwnerDeletion: true, controller: true}]",
       ""};
   for (const Kind kind : {map, map, secret, pod, node}) {
     world.fields.push_back({kind, "metadata ownerReferences", owners});
     world.fields.push_back({kind, "metadata finalizers", {"[hold]", "", ""}});
   }
-  world.fields.push_back({pod, "spec nodeName", {"n", ""}});
+  world.fields.push_back({pod, "spec nodeName", {"n1", ""}});
   world.acts = {{2,
                  [&] {
                    const Sort& sort = world.life.dice.of(world.sorts);
@@ -100,9 +92,9 @@ TEST(GarbageLives, AreAsRecorded) {
 TEST(NamespaceLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/namespaces.txt",
                .seed = 14,
-               .edits = 300,
+               .edits = 900,
                .has_memory = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .longest = std::chrono::seconds(8)});
   world.add([] { return make_namespace_controller(); });
   world.add([] { return make_serviceaccount_controller(); });
@@ -110,21 +102,15 @@ TEST(NamespaceLives, AreAsRecorded) {
   world.add([] { return make_serviceaccount_token_controller("PEM"); });
   const Kind ns = kinds().namespace_, map = kinds().config_map, secret = kinds().secret, account = kinds().service_account,
              pod = kinds().pod;
-  world.sorts = {{ns,
-                  {"a", "b"},
-                  "{apiVersion: v1, kind: Namespace, metadata: {}, spec: {finalizers: "
-                  "[kubernetes]}, status: {phase: Active}}"},
-                 {map,
-                  {"a/m", "b/m", "a/kube-root-ca.crt"},
-                  "{apiVersion: v1, kind: ConfigMap, metadata: {}, data: {ca.crt: OLD, "
-                  "more: x}}"},
-                 {pod, {"a/p", "b/p"}, "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n}}"},
-                 {account, {"a/s", "b/s"}, "{apiVersion: v1, kind: ServiceAccount, metadata: {}}"},
-                 {secret,
-                  {"a/t", "b/t"},
-                  "{apiVersion: v1, kind: Secret, type: "
-                  "kubernetes.io/service-account-token, metadata: {annotations: "
-                  "{kubernetes.io/service-account.name: s}}}"}};
+  world.sorts = {
+      {ns, {"a", "b"}, "{apiVersion: v1, kind: Namespace, metadata: {}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}"},
+      {map, {"a/m", "b/m", "a/kube-root-ca.crt"}, "{apiVersion: v1, kind: ConfigMap, metadata: {}, data: {ca.crt: OLD, more: x}}"},
+      {pod, {"a/p", "b/p"}, "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1}}"},
+      {account, {"a/s", "b/s"}, "{apiVersion: v1, kind: ServiceAccount, metadata: {}}"},
+      {secret,
+       {"a/t", "b/t"},
+       "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {annotations: "
+       "{kubernetes.io/service-account.name: s}}}"}};
   world.fields = {{ns, "spec finalizers", {"[kubernetes]", "[kubernetes, other]", "[other]"}},
                   {map, "metadata finalizers", {"[hold, more]", "[hold]", ""}},
                   {map, "data", {"{ca.crt: PEM}", "{ca.crt: PEM, x: y}", "{}"}},
@@ -139,7 +125,7 @@ TEST(NamespaceLives, AreAsRecorded) {
       return json::Object{{"code", world.life.dice.chance(50) ? 404 : 500}, {"message", "x"}};
     return {};
   };
-  world.acts = {{2, [&] { world.play_kubelet({"n"}); }},
+  world.acts = {{2, [&] { world.play_kubelet({"n1"}); }},
                 {3,
                  [&] {
                    const std::string key = world.any(ns);
@@ -157,65 +143,50 @@ TEST(NamespaceLives, AreAsRecorded) {
 TEST(QuotaLives, AreAsRecorded) {
   World world({.file = "tests/controllers/lives/quotas.txt",
                .seed = 15,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,
-               .readable = 24'000,
+               .readable = 20'000,
                .longest = std::chrono::seconds(4)});
   world.add([] { return make_resource_quota_controller(); });
   const Kind quota = kinds().resource_quota, pod = kinds().pod, service = kinds().service, claim = kinds().persistent_volume_claim,
              map = kinds().config_map;
   constexpr const char* kHard =
-      "{pods: '5', requests.cpu: '2', limits.memory: 4Gi, services: '3', "
-      "services.nodeports: '2', services.loadbalancers: '1', "
+      "{pods: '5', requests.cpu: '2', limits.memory: 4Gi, services: '3', services.nodeports: '2', services.loadbalancers: '1', "
       "persistentvolumeclaims: '4', requests.storage: 10Gi, "
-      "gold.storageclass.storage.k8s.io/requests.storage: 1Gi, "
-      "count/configmaps: '2', configmaps: '3', cpu: '3', "
-      "requests.nvidia.com/gpu: "
+      "gold.storageclass.storage.k8s.io/requests.storage: 1Gi, count/configmaps: '2', configmaps: '3', cpu: '3', requests.nvidia.com/gpu: "
       "'2'}";
   world.sorts = {{quota,
                   {"default/q", "default/r", "other/q"},
-                  fmt::format("{{apiVersion: v1, kind: ResourceQuota, metadata: {{}}, "
-                              "spec: {{hard: {}}}}}",
-                              kHard)},
+                  fmt::format("{{apiVersion: v1, kind: ResourceQuota, metadata: {{}}, spec: {{hard: {}}}}}", kHard)},
                  {pod,
                   {"default/a", "default/b", "other/a"},
-                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {containers: [{name: "
-                  "c, resources: {requests: {cpu: 100m}, limits: "
+                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {containers: [{name: c, resources: {requests: {cpu: 100m}, limits: "
                   "{memory: 1Gi}}}]}}"},
                  {service,
                   {"default/a", "default/b"},
-                  "{apiVersion: v1, kind: Service, metadata: {}, spec: {type: NodePort, "
-                  "ports: [{port: 1, nodePort: 30001}, {port: 2, "
+                  "{apiVersion: v1, kind: Service, metadata: {}, spec: {type: NodePort, ports: [{port: 1, nodePort: 30001}, {port: 2, "
                   "nodePort: 30002}]}}"},
                  {claim,
                   {"default/a", "default/b"},
-                  "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {}, spec: "
-                  "{storageClassName: gold, resources: {requests: "
+                  "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {}, spec: {storageClassName: gold, resources: {requests: "
                   "{storage: 1Gi}}}}"},
                  {map, {"default/a", "default/b", "other/b"}, "{apiVersion: v1, kind: ConfigMap, metadata: {}}"},
                  {kinds().device_class,
                   {"gpus"},
-                  "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {}, "
-                  "spec: {extendedResourceName: nvidia.com/gpu}}"},
+                  "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {}, spec: {extendedResourceName: nvidia.com/gpu}}"},
                  {kinds().resource_claim,
                   {"default/c"},
-                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {}, "
-                  "spec: {devices: {requests: [{name: r, exactly: "
+                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {}, spec: {devices: {requests: [{name: r, exactly: "
                   "{deviceClassName: gpus, count: 2, allocationMode: ExactCount}}]}}}"}};
   world.fields = {
       {quota,
        "spec hard",
-       {kHard, "{pods: '1'}",
-        "{count/configmaps: '0', gpus.deviceclass.resource.k8s.io/devices: "
-        "'1'}",
-        "{requests.cpu: '1', gpus.deviceclass.resource.k8s.io/devices: '4', "
-        "requests.nvidia.com/gpu: '2'}",
-        "{}"}},
+       {kHard, "{pods: '1'}", "{count/configmaps: '0', gpus.deviceclass.resource.k8s.io/devices: '1'}",
+        "{requests.cpu: '1', gpus.deviceclass.resource.k8s.io/devices: '4', requests.nvidia.com/gpu: '2'}", "{}"}},
       {quota, "spec scopes", {"[Terminating]", "[NotTerminating]", "[BestEffort]", "[NotBestEffort]", "", ""}},
       {quota,
        "spec scopeSelector",
-       {"{matchExpressions: [{scopeName: PriorityClass, operator: In, values: "
-        "[high]}]}",
+       {"{matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}",
         "{matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}", "", ""}},
       {quota, "status used", {"{pods: '9', requests.cpu: '9'}", "{pods: '0'}", ""}},
       {pod, "status phase", {"Running", "Succeeded", "Failed", "Pending"}},
@@ -224,10 +195,8 @@ TEST(QuotaLives, AreAsRecorded) {
       {pod,
        "spec containers",
        {"[{name: c}]",
-        "[{name: c, resources: {requests: {cpu: 300m, memory: 1Mi}}}, {name: "
-        "d, resources: {limits: {memory: 2Gi, cpu: '1'}}}]",
-        "[{name: c, resources: {requests: {cpu: 100m, nvidia.com/gpu: '1'}, "
-        "limits: {nvidia.com/gpu: '1'}}}]"}},
+        "[{name: c, resources: {requests: {cpu: 300m, memory: 1Mi}}}, {name: d, resources: {limits: {memory: 2Gi, cpu: '1'}}}]",
+        "[{name: c, resources: {requests: {cpu: 100m, nvidia.com/gpu: '1'}, limits: {nvidia.com/gpu: '1'}}}]"}},
       {pod,
        "spec initContainers",
        {"[{name: i, resources: {requests: {cpu: '1'}}}]", "[{name: i, restartPolicy: Always, resources: {requests: {cpu: 50m}}}]", ""}},

@@ -152,9 +152,9 @@ std::pair<std::set<std::string>, std::set<std::string>> shown_and_wanted(World& 
 TEST(ServiceLives, OfSlicesAreAsRecorded) {
   World world({.file = "tests/controllers/lives/endpoint_slices.txt",
                .seed = 10,
-               .edits = 600,
+               .edits = 1800,
                .has_memory = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .longest = std::chrono::seconds(6)});
   world.add([] { return make_endpoint_slice_controller(); });
   world.sorts = sorts();
@@ -176,9 +176,9 @@ TEST(ServiceLives, OfSlicesAreAsRecorded) {
 TEST(ServiceLives, OfEndpointsAreAsRecorded) {
   World world({.file = "tests/controllers/lives/endpoints.txt",
                .seed = 11,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .longest = std::chrono::seconds(6)});
   world.add([] { return make_endpoints_controller(); });
   world.add([] { return make_endpoint_slice_mirroring_controller(); });
@@ -203,9 +203,9 @@ TEST(ServiceLives, OfEndpointsAreAsRecorded) {
 TEST(ServiceLives, OfAddressesAreAsRecorded) {
   World world({.file = "tests/controllers/lives/service_addresses.txt",
                .seed = 12,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,  // Two Services of one address: who had it last is remembered.
-               .readable = 18'000,
+               .readable = 15'000,
                .longest = std::chrono::seconds(15)});
   world.add([] { return make_service_cidr_controller(); });
   world.add([] { return make_ip_address_controller(); });

@@ -1,5 +1,4 @@
-// StatefulSets with their revisions and claims, over a kubelet that does as the
-// dice say.
+// StatefulSets with their revisions and claims, over a kubelet that does as the dice say.
 #include "controllers/workloads.h"
 #include "tests/controllers/lives/world.h"
 
@@ -10,20 +9,15 @@ using json::get_int;
 using json::get_string;
 
 constexpr const char* kSet =
-    "{apiVersion: apps/v1, kind: StatefulSet, metadata: {}, spec: {replicas: "
-    "2, serviceName: s, revisionHistoryLimit: 1, selector: "
+    "{apiVersion: apps/v1, kind: StatefulSet, metadata: {}, spec: {replicas: 2, serviceName: s, revisionHistoryLimit: 1, selector: "
     "{matchLabels: "
-    "{app: w}}, volumeClaimTemplates: [{metadata: {name: data}, spec: "
-    "{accessModes: [ReadWriteOnce]}}], template: {metadata: {labels: "
+    "{app: w}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}], template: {metadata: {labels: "
     "{app: "
     "w}}, spec: {containers: [{name: c, image: a1}]}}}}";
-constexpr const char* kPod =
-    "{apiVersion: v1, kind: Pod, metadata: {labels: "
-    "{app: w}}, spec: {containers: [{name: c}]}}";
+constexpr const char* kPod = "{apiVersion: v1, kind: Pod, metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}";
 constexpr const char* kClaim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {}, spec: {}}";
 constexpr const char* kRevision =
-    "{apiVersion: apps/v1, kind: ControllerRevision, metadata: {labels: {app: "
-    "w}}, revision: 3, data: {spec: {template: {metadata: "
+    "{apiVersion: apps/v1, kind: ControllerRevision, metadata: {labels: {app: w}}, revision: 3, data: {spec: {template: {metadata: "
     "{labels: {app: "
     "w}}, spec: {containers: [{name: c, image: a9}]}}}}}";
 
@@ -41,9 +35,7 @@ std::vector<Field> fields() {
        "spec updateStrategy",
        {"{type: OnDelete}", "{type: RollingUpdate, rollingUpdate: {partition: 1}}", "{type: RollingUpdate, rollingUpdate: {partition: 2}}",
         "{type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}", "{type: RollingUpdate, rollingUpdate: {maxUnavailable: 0}}",
-        "{type: RollingUpdate, rollingUpdate: {maxUnavailable: 50%, partition: "
-        "1}}",
-        "", ""}},
+        "{type: RollingUpdate, rollingUpdate: {maxUnavailable: 50%, partition: 1}}", "", ""}},
       {set, "spec minReadySeconds", {"5", "", ""}},
       {set, "spec serviceName", {"s", "other", ""}},
       {set, "spec revisionHistoryLimit", {"0", "1", "2", ""}},
@@ -56,8 +48,7 @@ std::vector<Field> fields() {
        {"{whenDeleted: Delete, whenScaled: Delete}", "{whenDeleted: Delete}", "{whenScaled: Delete}"}},
       {set,
        "spec volumeClaimTemplates",
-       {"[{metadata: {name: data, labels: {tier: x}}, spec: {}}, {metadata: "
-        "{name: logs, annotations: {a: b}}, spec: {}}]",
+       {"[{metadata: {name: data, labels: {tier: x}}, spec: {}}, {metadata: {name: logs, annotations: {a: b}}, spec: {}}]",
         "[{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}]", ""}},
       {set, "spec selector", {"{matchLabels: {app: w}}", "{matchLabels: {app: w}}", "{}", ""}},
       {set, "status collisionCount", {"1", ""}},
@@ -79,36 +70,35 @@ std::vector<Field> fields() {
 }
 
 TEST(StatefulSetLives, AreAsRecorded) {
-  World world({.file = "tests/controllers/lives/stateful_sets.txt", .seed = 3, .edits = 600, .readable = 30'000});
+  World world({.file = "tests/controllers/lives/stateful_sets.txt", .seed = 3, .edits = 1800, .readable = 25'000});
   world.add([] { return make_statefulset_controller(); });
   world.sorts = {{kinds().stateful_set, {"default/w", "default/w", "default/w", "default/w-x"}, kSet},
                  {kinds().pod, {"default/w-0", "default/w-5", "default/w-05", "default/w-a"}, kPod},
                  {kinds().persistent_volume_claim, {"default/data-w-0", "default/data-w-1", "default/logs-w-0"}, kClaim},
                  {kinds().controller_revision, {"default/w-old", "default/r2"}, kRevision}};
   world.fields = fields();
-  world.acts = {{3,
-                 [&] {
-                   world.play_kubelet({"n1", "n2"});
-                 }},
-                {2, [&] {
-                   // All that can be is ready: rollouts come to their end.
-                   for (const std::string& key : world.keys(kinds().pod)) {
-                     json::Value pod = *world.find(kinds().pod, key);
-                     if (!get_string(pod, {"metadata", "deletionTimestamp"}).empty()) {
-                       world.erase(kinds().pod, key, fmt::format("pod {} is gone", key));
-                       continue;
-                     }
-                     if (get_string(pod, {"status", "phase"}) == "Failed" || get_string(pod, {"status", "phase"}) == "Succeeded") continue;
-                     json::set(pod, {"spec", "nodeName"}, json::Value("n1"));
-                     merge(pod,
-                           yaml(world.filled_in("status: {phase: Running, conditions: [{type: Ready, "
-                                                "status: 'True', lastTransitionTime: '$t'}]}")),
-                           true);
-                     world.put(kinds().pod, key, std::move(pod), fmt::format("pod {} is ready", key));
-                   }
-                 }}};
-  // One after the other: no two pods of an ordered set begin at once, and none
-  // is made beside one of its name.
+  world.acts = {
+      {3,
+       [&] {
+         world.play_kubelet({"n1", "n2"});
+       }},
+      {2, [&] {
+         // All that can be is ready: rollouts come to their end.
+         for (const std::string& key : world.keys(kinds().pod)) {
+           json::Value pod = *world.find(kinds().pod, key);
+           if (!get_string(pod, {"metadata", "deletionTimestamp"}).empty()) {
+             world.erase(kinds().pod, key, fmt::format("pod {} is gone", key));
+             continue;
+           }
+           if (get_string(pod, {"status", "phase"}) == "Failed" || get_string(pod, {"status", "phase"}) == "Succeeded") continue;
+           json::set(pod, {"spec", "nodeName"}, json::Value("n1"));
+           merge(pod,
+                 yaml(world.filled_in("status: {phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '$t'}]}")),
+                 true);
+           world.put(kinds().pod, key, std::move(pod), fmt::format("pod {} is ready", key));
+         }
+       }}};
+  // One after the other: no two pods of an ordered set begin at once, and none is made beside one of its name.
   world.judge = [&] {
     for (const std::string& key : world.keys(kinds().stateful_set)) {
       const json::Value& set = *world.find(kinds().stateful_set, key);

@@ -1,5 +1,4 @@
-// Claims and volumes: bound, lost, protected, attached, grown; claims of
-// devices.
+// Claims and volumes: bound, lost, protected, attached, grown; claims of devices.
 #include "controllers/services.h"
 #include "tests/controllers/lives/world.h"
 
@@ -10,77 +9,70 @@ using json::get_array;
 using json::get_string;
 
 constexpr const char* kVolume =
-    "{apiVersion: v1, kind: PersistentVolume, metadata: {finalizers: "
-    "[kubernetes.io/pv-protection]}, spec: {capacity: {storage: 5Gi}, "
+    "{apiVersion: v1, kind: PersistentVolume, metadata: {finalizers: [kubernetes.io/pv-protection]}, spec: {capacity: {storage: 5Gi}, "
     "accessModes: [ReadWriteOnce], "
-    "persistentVolumeReclaimPolicy: Retain, storageClassName: gold, csi: "
-    "{driver: d, volumeHandle: h}}}";
+    "persistentVolumeReclaimPolicy: Retain, storageClassName: gold, csi: {driver: d, volumeHandle: h}}}";
 constexpr const char* kClaim =
-    "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {finalizers: "
-    "[kubernetes.io/pvc-protection]}, spec: {accessModes: "
+    "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {finalizers: [kubernetes.io/pvc-protection]}, spec: {accessModes: "
     "[ReadWriteOnce], storageClassName: gold, "
     "resources: {requests: {storage: 3Gi}}}}";
 constexpr const char* kClass =
-    "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {}, "
-    "provisioner: berth.dev/local, volumeBindingMode: "
+    "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {}, provisioner: berth.dev/local, volumeBindingMode: "
     "WaitForFirstConsumer}";
 
 TEST(VolumeLives, OfBindingAreAsRecorded) {
   World world({.file = "tests/controllers/lives/volume_binding.txt",
                .seed = 16,
-               .edits = 700,
-               .readable = 28'000,
+               .edits = 2100,
+               .readable = 23'000,
                .longest = std::chrono::seconds(6)});
   world.add([] { return make_volume_binder(); });
   const Kind volume = kinds().persistent_volume, claim = kinds().persistent_volume_claim, cls = kinds().storage_class;
   world.sorts = {
       {volume, {"v1", "v2", "v3"}, kVolume}, {claim, {"default/a", "default/b", "other/a"}, kClaim}, {cls, {"gold", "iron"}, kClass}};
-  world.fields = {{volume, "spec capacity storage", {"5Gi", "3Gi", "2Gi", "3221225471"}},
-                  {volume, "spec accessModes", {"[ReadWriteOnce]", "[ReadWriteMany, ReadWriteOnce]", "[ReadOnlyMany]"}},
-                  {volume, "spec storageClassName", {"gold", "gold", "iron", ""}},
-                  {volume, "spec volumeMode", {"Block", "Filesystem", ""}},
-                  {volume, "spec volumeAttributesClassName", {"fast", "", ""}},
-                  {volume, "spec persistentVolumeReclaimPolicy", {"Retain", "Delete", "Recycle"}},
-                  {volume, "spec hostPath", {"{path: /tmp/x}", "{path: /tmp/}", "{path: /srv/x}", ""}},
-                  {volume, "spec nfs", {"{path: /x}", "", ""}},
-                  {volume,
-                   "spec claimRef",
-                   {"{namespace: default, name: a}", "{namespace: default, name: b, uid: u-old}",
-                    "{namespace: default, name: a, uid: '$uid(PersistentVolumeClaim "
-                    "default/a)'}",
-                    "", ""}},
-                  {volume, "metadata labels", {"{tier: x}", ""}},
-                  {volume, "metadata finalizers", {"[x]", ""}},
-                  {volume, "metadata annotations pv.kubernetes.io~1provisioned-by", {""}},
-                  {volume,
-                   "metadata annotations",
-                   {"{pv.kubernetes.io/provisioned-by: berth.dev/local}", "{pv.kubernetes.io/provisioned-by: other}",
-                    "{pv.kubernetes.io/bound-by-controller: 'yes'}", ""}},
-                  {volume, "status phase", {"Available", "Released", "Failed", ""}},
-                  {claim, "spec volumeName", {"v1", "v2", "gone", "", ""}},
-                  {claim, "spec storageClassName", {"gold", "iron", "none", "''", ""}},
-                  {claim, "spec resources requests storage", {"3Gi", "5Gi", "6Gi", "1Gi"}},
-                  {claim, "spec accessModes", {"[ReadWriteOnce]", "[ReadWriteMany]", "[ReadWriteOnce, ReadOnlyMany]"}},
-                  {claim, "spec volumeMode", {"Block", "", ""}},
-                  {claim, "spec volumeAttributesClassName", {"fast", "", ""}},
-                  {claim, "spec selector", {"{matchLabels: {tier: x}}", "{matchExpressions: [{key: tier, operator: Bad}]}", "", ""}},
-                  {claim,
-                   "metadata annotations",
-                   {"{volume.kubernetes.io/selected-node: n1}", "{volume.beta.kubernetes.io/storage-class: iron}",
-                    "{pv.kubernetes.io/bind-completed: 'yes'}",
-                    "{pv.kubernetes.io/bind-completed: 'yes', "
-                    "pv.kubernetes.io/bound-by-controller: 'yes'}",
-                    "{pv.kubernetes.io/bound-by-controller: 'yes'}", ""}},
-                  {claim, "metadata annotations volume.kubernetes.io/selected-node", {"n1", "n2", ""}},
-                  {claim, "metadata finalizers", {"[x]", ""}},
-                  {claim, "status phase", {"Pending", "Bound", "Lost", ""}},
-                  {cls, "provisioner", {"berth.dev/local", "kubernetes.io/gce", "example.com/x"}},
-                  {cls, "volumeBindingMode", {"WaitForFirstConsumer", "Immediate", ""}},
-                  {cls, "reclaimPolicy", {"Retain", "Delete", ""}},
-                  {cls,
-                   "metadata annotations",
-                   {"{storageclass.kubernetes.io/is-default-class: 'true'}", "{storageclass.beta.kubernetes.io/is-default-class: 'true'}",
-                    "{storageclass.kubernetes.io/is-default-class: 'false'}", ""}}};
+  world.fields = {
+      {volume, "spec capacity storage", {"5Gi", "3Gi", "2Gi", "3221225471"}},
+      {volume, "spec accessModes", {"[ReadWriteOnce]", "[ReadWriteMany, ReadWriteOnce]", "[ReadOnlyMany]"}},
+      {volume, "spec storageClassName", {"gold", "gold", "iron", ""}},
+      {volume, "spec volumeMode", {"Block", "Filesystem", ""}},
+      {volume, "spec volumeAttributesClassName", {"fast", "", ""}},
+      {volume, "spec persistentVolumeReclaimPolicy", {"Retain", "Delete", "Recycle"}},
+      {volume, "spec hostPath", {"{path: /tmp/x}", "{path: /tmp/}", "{path: /srv/x}", ""}},
+      {volume, "spec nfs", {"{path: /x}", "", ""}},
+      {volume,
+       "spec claimRef",
+       {"{namespace: default, name: a}", "{namespace: default, name: b, uid: u-old}",
+        "{namespace: default, name: a, uid: '$uid(PersistentVolumeClaim default/a)'}", "", ""}},
+      {volume, "metadata labels", {"{tier: x}", ""}},
+      {volume, "metadata finalizers", {"[x]", ""}},
+      {volume, "metadata annotations pv.kubernetes.io~1provisioned-by", {""}},
+      {volume,
+       "metadata annotations",
+       {"{pv.kubernetes.io/provisioned-by: berth.dev/local}", "{pv.kubernetes.io/provisioned-by: other}",
+        "{pv.kubernetes.io/bound-by-controller: 'yes'}", ""}},
+      {volume, "status phase", {"Available", "Released", "Failed", ""}},
+      {claim, "spec volumeName", {"v1", "v2", "gone", "", ""}},
+      {claim, "spec storageClassName", {"gold", "iron", "none", "''", ""}},
+      {claim, "spec resources requests storage", {"3Gi", "5Gi", "6Gi", "1Gi"}},
+      {claim, "spec accessModes", {"[ReadWriteOnce]", "[ReadWriteMany]", "[ReadWriteOnce, ReadOnlyMany]"}},
+      {claim, "spec volumeMode", {"Block", "", ""}},
+      {claim, "spec volumeAttributesClassName", {"fast", "", ""}},
+      {claim, "spec selector", {"{matchLabels: {tier: x}}", "{matchExpressions: [{key: tier, operator: Bad}]}", "", ""}},
+      {claim,
+       "metadata annotations",
+       {"{volume.kubernetes.io/selected-node: n1}", "{volume.beta.kubernetes.io/storage-class: iron}",
+        "{pv.kubernetes.io/bind-completed: 'yes'}", "{pv.kubernetes.io/bind-completed: 'yes', pv.kubernetes.io/bound-by-controller: 'yes'}",
+        "{pv.kubernetes.io/bound-by-controller: 'yes'}", ""}},
+      {claim, "metadata annotations volume.kubernetes.io/selected-node", {"n1", "n2", ""}},
+      {claim, "metadata finalizers", {"[x]", ""}},
+      {claim, "status phase", {"Pending", "Bound", "Lost", ""}},
+      {cls, "provisioner", {"berth.dev/local", "kubernetes.io/gce", "example.com/x"}},
+      {cls, "volumeBindingMode", {"WaitForFirstConsumer", "Immediate", ""}},
+      {cls, "reclaimPolicy", {"Retain", "Delete", ""}},
+      {cls,
+       "metadata annotations",
+       {"{storageclass.kubernetes.io/is-default-class: 'true'}", "{storageclass.beta.kubernetes.io/is-default-class: 'true'}",
+        "{storageclass.kubernetes.io/is-default-class: 'false'}", ""}}};
   // No volume is bound to two claims.
   world.judge_rest = [&] {
     std::map<std::string, std::string> taken;
@@ -102,41 +94,31 @@ TEST(VolumeLives, OfBindingAreAsRecorded) {
 TEST(VolumeLives, OfAttachingAreAsRecorded) {
   World world({.file = "tests/controllers/lives/attaching.txt",
                .seed = 17,
-               .edits = 700,
+               .edits = 2100,
                .has_memory = true,
-               .readable = 26'000,
+               .readable = 22'000,
                .longest = std::chrono::seconds(150)});
   world.add([] { return make_attach_detach_controller(); });
   const Kind volume = kinds().persistent_volume, claim = kinds().persistent_volume_claim, pod = kinds().pod, node = kinds().node,
              attachment = kinds().volume_attachment, driver = kinds().csi_driver;
-  constexpr const char* kBound =
-      "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {uid: u-a}, "
-      "spec: {volumeName: v1}}";
+  constexpr const char* kBound = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {uid: u-a}, spec: {volumeName: v1}}";
   constexpr const char* kHeld =
-      "{apiVersion: v1, kind: PersistentVolume, metadata: {}, spec: "
-      "{accessModes: [ReadWriteOnce], claimRef: {namespace: default, name: a, "
+      "{apiVersion: v1, kind: PersistentVolume, metadata: {}, spec: {accessModes: [ReadWriteOnce], claimRef: {namespace: default, name: a, "
       "uid: u-a}, csi: {driver: d, volumeHandle: h1}}}";
   constexpr const char* kPod =
-      "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1, volumes: "
-      "[{name: x, persistentVolumeClaim: {claimName: a}}]}}";
+      "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1, volumes: [{name: x, persistentVolumeClaim: {claimName: a}}]}}";
   constexpr const char* kNode =
-      "{apiVersion: v1, kind: Node, metadata: {annotations: "
-      "{volumes.kubernetes.io/controller-managed-attach-detach: 'true'}}, "
-      "status: "
+      "{apiVersion: v1, kind: Node, metadata: {annotations: {volumes.kubernetes.io/controller-managed-attach-detach: 'true'}}, status: "
       "{conditions: [{type: Ready, status: 'True'}]}}";
   world.sorts = {{claim, {"default/a"}, kBound},
                  {volume, {"v1"}, kHeld},
                  {pod, {"default/p", "default/q", "default/r"}, kPod},
                  {pod, {"default/p", "default/q", "default/r"}, kPod},
                  {node, {"n1", "n2"}, kNode},
-                 {driver,
-                  {"d"},
-                  "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: "
-                  "{}, spec: {attachRequired: true}}"},
+                 {driver, {"d"}, "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {}, spec: {attachRequired: true}}"},
                  {attachment,
                   {"by-hand"},
-                  "{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, "
-                  "metadata: {}, spec: {attacher: d, nodeName: n1, source: "
+                  "{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {}, spec: {attacher: d, nodeName: n1, source: "
                   "{persistentVolumeName: v1}}}"}};
   world.fields = {
       {claim, "spec volumeName", {"v1", "gone"}},
@@ -178,51 +160,49 @@ TEST(VolumeLives, OfAttachingAreAsRecorded) {
 }
 
 TEST(VolumeLives, OfProtectionAreAsRecorded) {
-  World world(
-      {.file = "tests/controllers/lives/protection.txt", .seed = 18, .edits = 600, .readable = 22'000, .longest = std::chrono::seconds(3)});
+  World world({.file = "tests/controllers/lives/protection.txt",
+               .seed = 18,
+               .edits = 1800,
+               .readable = 18'000,
+               .longest = std::chrono::seconds(3)});
   world.add([] { return make_volume_protection_controller(); });
   world.add([] { return make_attributes_class_protection_controller(); });
   world.add([] { return make_pod_group_protection_controller(); });
   world.add([] { return make_ephemeral_volume_controller(); });
   const Kind volume = kinds().persistent_volume, claim = kinds().persistent_volume_claim, pod = kinds().pod,
              cls = kinds().volume_attributes_class, group = kinds().pod_group;
-  world.sorts = {{volume, {"v1"}, kVolume},
-                 {claim, {"default/a", "default/p-scratch"}, kClaim},
-                 {cls,
-                  {"fast", "slow"},
-                  "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: "
-                  "{}}"},
-                 {group,
-                  {"default/g", "default/h"},
-                  "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: "
-                  "{finalizers: [scheduling.k8s.io/podgroup-protection]}}"},
-                 {pod,
-                  {"default/p", "default/q"},
-                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n, "
-                  "schedulingGroup: {podGroupName: g}, volumes: [{name: x, "
-                  "persistentVolumeClaim: {claimName: a}}]}}"}};
-  world.fields = {{volume, "status phase", {"Bound", "Available", "Released"}},
-                  {volume, "spec volumeAttributesClassName", {"fast", "slow", ""}},
-                  {claim, "spec volumeAttributesClassName", {"fast", "slow", ""}},
-                  {claim,
-                   "status",
-                   {"{currentVolumeAttributesClassName: fast}", "{modifyVolumeStatus: {targetVolumeAttributesClassName: slow}}", "{}"}},
-                  {claim, "metadata finalizers", {"[kubernetes.io/pvc-protection, x]", "[kubernetes.io/pvc-protection]"}},
-                  {claim, "metadata ownerReferences", {"[$owner(Pod default/p)]", "[$owner(Pod default/q)]", ""}},
-                  {cls, "metadata finalizers", {"[kubernetes.io/vac-protection]", "[x]", ""}},
-                  {pod, "spec schedulingGroup", {"{podGroupName: g}", "{podGroupName: h}", "", ""}},
-                  {pod, "spec nodeName", {"n", "n", ""}},
-                  {pod, "status phase", {"Running", "Succeeded", "Failed", "Pending"}},
-                  {pod, "metadata deletionGracePeriodSeconds", {"0", "30", ""}},
-                  {pod,
-                   "spec volumes",
-                   {"[{name: x, persistentVolumeClaim: {claimName: a}}]",
-                    "[{name: scratch, ephemeral: {volumeClaimTemplate: {metadata: {labels: "
-                    "{a: b}}, spec: {accessModes: [ReadWriteOnce]}}}}]",
-                    "[{name: y, persistentVolumeClaim: {claimName: b}}, {name: x, "
-                    "persistentVolumeClaim: {claimName: a}}]",
-                    "[{name: e, emptyDir: {}}]", ""}}};
-  world.acts = {{2, [&] { world.play_kubelet({"n"}); }},
+  world.sorts = {
+      {volume, {"v1"}, kVolume},
+      {claim, {"default/a", "default/p-scratch"}, kClaim},
+      {cls, {"fast", "slow"}, "{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {}}"},
+      {group,
+       {"default/g", "default/h"},
+       "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {finalizers: [scheduling.k8s.io/podgroup-protection]}}"},
+      {pod,
+       {"default/p", "default/q"},
+       "{apiVersion: v1, kind: Pod, metadata: {}, spec: {nodeName: n1, schedulingGroup: {podGroupName: g}, volumes: [{name: x, "
+       "persistentVolumeClaim: {claimName: a}}]}}"}};
+  world.fields = {
+      {volume, "status phase", {"Bound", "Available", "Released"}},
+      {volume, "spec volumeAttributesClassName", {"fast", "slow", ""}},
+      {claim, "spec volumeAttributesClassName", {"fast", "slow", ""}},
+      {claim,
+       "status",
+       {"{currentVolumeAttributesClassName: fast}", "{modifyVolumeStatus: {targetVolumeAttributesClassName: slow}}", "{}"}},
+      {claim, "metadata finalizers", {"[kubernetes.io/pvc-protection, x]", "[kubernetes.io/pvc-protection]"}},
+      {claim, "metadata ownerReferences", {"[$owner(Pod default/p)]", "[$owner(Pod default/q)]", ""}},
+      {cls, "metadata finalizers", {"[kubernetes.io/vac-protection]", "[x]", ""}},
+      {pod, "spec schedulingGroup", {"{podGroupName: g}", "{podGroupName: h}", "", ""}},
+      {pod, "spec nodeName", {"n1", "n1", ""}},
+      {pod, "status phase", {"Running", "Succeeded", "Failed", "Pending"}},
+      {pod, "metadata deletionGracePeriodSeconds", {"0", "30", ""}},
+      {pod,
+       "spec volumes",
+       {"[{name: x, persistentVolumeClaim: {claimName: a}}]",
+        "[{name: scratch, ephemeral: {volumeClaimTemplate: {metadata: {labels: {a: b}}, spec: {accessModes: [ReadWriteOnce]}}}}]",
+        "[{name: y, persistentVolumeClaim: {claimName: b}}, {name: x, persistentVolumeClaim: {claimName: a}}]", "[{name: e, emptyDir: {}}]",
+        ""}}};
+  world.acts = {{2, [&] { world.play_kubelet({"n1"}); }},
                 {4, [&] {
                    const Sort& sort = world.sorts[static_cast<std::size_t>(world.life.dice.below(4))];
                    const std::string key = world.any(sort.kind);
@@ -234,17 +214,16 @@ TEST(VolumeLives, OfProtectionAreAsRecorded) {
 TEST(VolumeLives, OfGrowthAreAsRecorded) {
   World world({.file = "tests/controllers/lives/growth.txt",
                .seed = 19,
-               .edits = 120,
+               .edits = 360,
                .has_memory = true,
-               .readable = 8'000,
+               .readable = 6'000,
                .longest = std::chrono::seconds(3)});
   world.add([] { return make_volume_expander(); });
   const Kind volume = kinds().persistent_volume, claim = kinds().persistent_volume_claim;
   world.sorts = {{volume, {"v1"}, kVolume},
                  {claim,
                   {"default/a"},
-                  "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {}, "
-                  "spec: {volumeName: v1, resources: {requests: {storage: "
+                  "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {}, spec: {volumeName: v1, resources: {requests: {storage: "
                   "3Gi}}}, status: {phase: Bound, capacity: {storage: 3Gi}}}"}};
   world.fields = {{claim, "spec resources requests storage", {"3Gi", "4Gi", "5Gi", "2Gi"}},
                   {claim, "status capacity storage", {"3Gi", "4Gi", "5Gi"}},
@@ -258,46 +237,36 @@ void add_claims(World& world) {
   const Kind claim = kinds().resource_claim, tmpl = kinds().resource_claim_template, pod = kinds().pod, group = kinds().pod_group;
   world.sorts = {{claim,
                   {"default/shared", "default/other"},
-                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: "
-                  "{finalizers: "
-                  "[resource.kubernetes.io/delete-protection]}, spec: {}, status: "
-                  "{allocation: {devices: {results: [{driver: d, pool: p, "
-                  "device: d1}]}}, reservedFor: [{resource: pods, name: p, uid: '$uid(Pod "
-                  "default/p)'}]}}"},
+                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {finalizers: "
+                  "[resource.kubernetes.io/delete-protection]}, spec: {}, status: {allocation: {devices: {results: [{driver: d, pool: p, "
+                  "device: d1}]}}, reservedFor: [{resource: pods, name: p, uid: '$uid(Pod default/p)'}]}}"},
                  {tmpl,
                   {"default/t", "default/u"},
-                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, "
-                  "metadata: {}, spec: {metadata: {labels: {a: b}, "
+                  "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {}, spec: {metadata: {labels: {a: b}, "
                   "annotations: {c: d}}, spec: {x: 1}}}"},
                  {pod,
                   {"default/p", "default/q", "default/a-pod-with-a-very-long-name-so-that-names-are-cut"},
-                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {resourceClaims: "
-                  "[{name: one, resourceClaimTemplateName: t}, {name: "
+                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {resourceClaims: [{name: one, resourceClaimTemplateName: t}, {name: "
                   "two, resourceClaimName: shared}]}}"},
                  {pod,
                   {"default/p", "default/q"},
-                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {schedulingGroup: "
-                  "{podGroupName: g}, resourceClaims: [{name: one, "
+                  "{apiVersion: v1, kind: Pod, metadata: {}, spec: {schedulingGroup: {podGroupName: g}, resourceClaims: [{name: one, "
                   "resourceClaimTemplateName: t}]}}"},
                  {group,
                   {"default/g"},
-                  "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {}, "
-                  "spec: {resourceClaims: [{name: one, "
+                  "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {}, spec: {resourceClaims: [{name: one, "
                   "resourceClaimTemplateName: t}]}}"}};
   world.fields = {
       {claim,
        "status reservedFor",
        {"[{resource: pods, name: p, uid: '$uid(Pod default/p)'}]",
-        "[{resource: pods, name: p, uid: u-gone}, {resource: pods, name: q, "
-        "uid: '$uid(Pod default/q)'}]",
-        "[{apiGroup: scheduling.k8s.io, resource: podgroups, name: g, uid: "
-        "'$uid(PodGroup default/g)'}]",
+        "[{resource: pods, name: p, uid: u-gone}, {resource: pods, name: q, uid: '$uid(Pod default/q)'}]",
+        "[{apiGroup: scheduling.k8s.io, resource: podgroups, name: g, uid: '$uid(PodGroup default/g)'}]",
         "[{apiGroup: x, resource: things, name: a, uid: u-x}]", ""}},
       {claim,
        "status allocation",
        {"{devices: {results: [{driver: d, pool: p, device: d1}]}}",
-        "{devices: {results: [{driver: d, pool: p, device: d2, tolerations: "
-        "[{key: bad, operator: Exists, effect: NoExecute, "
+        "{devices: {results: [{driver: d, pool: p, device: d2, tolerations: [{key: bad, operator: Exists, effect: NoExecute, "
         "tolerationSeconds: 20}]}]}}",
         ""}},
       {claim, "metadata finalizers", {"[resource.kubernetes.io/delete-protection]", "[resource.kubernetes.io/delete-protection, x]", ""}},
@@ -311,9 +280,7 @@ void add_claims(World& world) {
       {pod,
        "spec resourceClaims",
        {"[{name: one, resourceClaimTemplateName: t}]", "[{name: one, resourceClaimTemplateName: gone}]",
-        "[{name: two, resourceClaimName: shared}, {name: one, "
-        "resourceClaimTemplateName: u}]",
-        ""}},
+        "[{name: two, resourceClaimName: shared}, {name: one, resourceClaimTemplateName: u}]", ""}},
       {pod, "spec schedulingGroup", {"{podGroupName: g}", ""}},
       {group,
        "spec resourceClaims",
@@ -326,10 +293,10 @@ void add_claims(World& world) {
 TEST(ClaimLives, OfPodsAreAsRecorded) {
   World world({.file = "tests/controllers/lives/claims.txt",
                .seed = 20,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,
                .is_restless = true,
-               .readable = 22'000,
+               .readable = 18'000,
                .longest = std::chrono::seconds(3)});
   world.add([] { return make_resource_claim_controller(); });
   add_claims(world);
@@ -339,10 +306,10 @@ TEST(ClaimLives, OfPodsAreAsRecorded) {
 TEST(ClaimLives, OfGroupsAreAsRecorded) {
   World world({.file = "tests/controllers/lives/group_claims.txt",
                .seed = 21,
-               .edits = 500,
+               .edits = 1500,
                .has_memory = true,
                .is_restless = true,
-               .readable = 18'000,
+               .readable = 15'000,
                .longest = std::chrono::seconds(3)});
   world.add([] { return make_resource_claim_controller({.knows_groups = true}); });
   add_claims(world);

@@ -142,10 +142,8 @@ std::string World::filled_in(std::string text) {
     std::string made = uid;
     if (text.compare(at, 6, "$owner") == 0) {
       const std::string inside = text.substr(open + 1, close - open - 1), name = inside.substr(inside.find_last_of("/ ") + 1);
-      made = fmt::format(
-          "{{apiVersion: {}, kind: {}, name: {}, uid: {}, "
-          "controller: true, blockOwnerDeletion: true}}",
-          kind == nullptr ? "v1" : kind->api_version(), inside.substr(0, inside.find(' ')), name, uid);
+      made = fmt::format("{{apiVersion: {}, kind: {}, name: {}, uid: {}, controller: true, blockOwnerDeletion: true}}",
+                         kind == nullptr ? "v1" : kind->api_version(), inside.substr(0, inside.find(' ')), name, uid);
     }
     text.replace(at, close + 1 - at, made);
   }
@@ -190,8 +188,7 @@ void World::let_go() {
 
 // --- Edits
 
-void World::make_one() {
-  const Sort& sort = life.dice.of(sorts);
+void World::make_one(const Sort& sort) {
   const std::string& key = life.dice.of(sort.names);
   if (find(sort.kind, key) != nullptr) return;
   Value document = yaml(filled_in(sort.document));
@@ -243,25 +240,38 @@ void World::hold_or_let_go() {
   held_[kind];
 }
 
+/// A controller begins over what there is: object by object, kind by kind, as the first lists come.
+void World::begin(ControllerPtr& controller, const Make& make, const Cache& from, Cache& cache, KeySink& sink) const {
+  controller = make();
+  for (const Kind kind : controller->watches())
+    from.for_each(kind, [&](const ObjectRef& object) { controller->on_event(cache.apply(kind, object, false), cache, now, sink); });
+  controller->on_start(cache, now, sink);
+}
+
 void World::restart() {
   life.tell("the controllers begin anew");
   let_go();
+  // All of them have one cache, which each kind comes to once.
+  Cache cache;
   for (Led& led : led_) {
     led.keys.clear();
     led.controller = led.make();
-    Sink sink(led, now);
-    begin(*led.controller, sink);
   }
-}
-
-/// As if each object of the cache was new.
-void World::begin(Controller& controller, KeySink& sink) {
-  for (const Kind kind : controller.watches())
+  for (const Kind kind : watched_)
     cache_.for_each(kind, [&](const ObjectRef& object) {
-      const PodRef pod = kind == kinds().pod ? cache_.pod(object->ns(), object->name()) : nullptr;
-      controller.on_event({kind, nullptr, object, nullptr, pod}, cache_, now, sink);
+      const Event event = cache.apply(kind, object, false);
+      for (Led& led : led_) {
+        const auto watches = led.controller->watches();
+        if (std::ranges::find(watches, kind) == watches.end()) continue;
+        Sink sink(led, now);
+        led.controller->on_event(event, cache, now, sink);
+      }
     });
-  controller.on_start(cache_, now, sink);
+  cache_ = std::move(cache);
+  for (Led& led : led_) {
+    Sink sink(led, now);
+    led.controller->on_start(cache_, now, sink);
+  }
 }
 
 void World::edit() {
@@ -272,7 +282,7 @@ void World::edit() {
     refuses_ = !refuses_;
     return life.tell(refuses_ ? "writes may be refused" : "writes are not refused");
   }
-  if (what < 20) return make_one();
+  if (what < 20) return make_one(life.dice.of(sorts));
   if (what < 26) return remove_one();
   int weights = 0;
   for (const Act& act : acts) weights += act.weight;
@@ -290,8 +300,7 @@ void World::play_kubelet(const std::vector<std::string>& nodes) {
   Value pod = *find(kinds().pod, key);
   const auto ready = [&](const char* status) {
     merge(pod,
-          yaml(filled_in(fmt::format("status: {{phase: Running, startTime: '$t', "
-                                     "conditions: [{{type: Ready, status: '{}', "
+          yaml(filled_in(fmt::format("status: {{phase: Running, startTime: '$t', conditions: [{{type: Ready, status: '{}', "
                                      "lastTransitionTime: '$t'}}]}}",
                                      status))),
           true);
@@ -323,19 +332,19 @@ void World::play_kubelet(const std::vector<std::string>& nodes) {
 
 // --- Steps
 
-/// A controller that begins here and now, and sees what the other one's cache
-/// holds, wants the same.
+/// A controller that begins here and now, and sees what the other one's cache holds, wants the same.
 void World::ask_twin(const Led& led, const std::string& key, const Plan& plan) {
-  Led twin{led.make, led.make(), {}};
+  Led twin{led.make, nullptr, {}};
   Sink sink(twin, now);
-  begin(*twin.controller, sink);
+  Cache cache;
+  begin(twin.controller, twin.make, cache_, cache, sink);
   const auto wants = [&](const Plan& of) {
     std::vector<std::string> out;
     for (const Write& write : of.writes) out.push_back(tell_write(write));
     std::ranges::sort(out);
     return fmt::format("{}", fmt::join(out, "\n  "));
   };
-  const std::string fresh = wants(twin.controller->reconcile(key, now, cache_)), old = wants(plan);
+  const std::string fresh = wants(twin.controller->reconcile(key, now, cache)), old = wants(plan);
   if (fresh != old)
     wrong(fmt::format("{} of {} wants\n  {}\nwhile one that begins now wants\n  {}", led.controller->name(), key, old, fresh));
 }
@@ -383,7 +392,8 @@ void World::carry_out(Led& led, const std::string& name, Plan plan) {
     if (!said.empty()) life.tell(fmt::format("      {} {}: {}", write.kind->kind, write.name, said));
     if (result && held_.contains(write.kind)) unseen.insert(write.kind);
     const auto note = result || gone ? write.on_success : write.on_failure;
-    if (note && (result || !gone)) {
+    const bool is_no_news = !result && write.is_quiet_where_it_exists && result.error().is("AlreadyExists");
+    if (note && !gone && !is_no_news) {
       std::string message = note->message;
       const std::string with = result ? std::string(get_string(*result, {"metadata", "name"}, write.name)) : result.error().message;
       if (const std::size_t place = message.find("{}"); place != std::string::npos) message.replace(place, 2, with);
@@ -441,8 +451,7 @@ void World::rest() {
   for (Led& led : led_)
     for (const auto& [name, key] : std::map(led.keys)) {
       Plan plan = led.controller->reconcile(name, now, cache_);
-      // What is on its way, held by somebody's finalizers, may be told to go
-      // again.
+      // What is on its way, held by somebody's finalizers, may be told to go again.
       std::erase_if(plan.writes, [&](const Write& write) {
         const ObjectRef object = cache_.get(write.kind, write.ns, write.name);
         return write.verb == Write::Verb::kDelete && object && object->is_deleting();
@@ -472,6 +481,7 @@ void World::empty_out() {
 
 void World::live() {
   for (int part = 0; part < 2; ++part) {
+    for (const Sort& sort : sorts) make_one(sort);
     for (int i = 0; i < (part == 0 ? settings_.edits : settings_.edits / 4); ++i) {
       edit();
       run(Duration(life.dice.chance(50) ? 0 : life.dice.below(static_cast<std::size_t>(settings_.longest.count() / 500'000)) * 500'000));

@@ -1,0 +1,482 @@
+// Who may do what while roles, bindings and pods come and go: every answer of the authorizer is held against a plain walk over the
+// documents.
+#include "apiserver/auth/rbac.h"
+#include "apiserver/auth/rbac_rules.h"
+#include "apiserver/auth/rule_coverage.h"
+#include "tests/apiserver/object_cache_fixture.h"
+#include "tests/support/long_life.h"
+
+namespace berth::apiserver::auth {
+namespace {
+
+using testing::LongLife;
+using Texts = std::vector<std::string>;
+
+constexpr std::string_view kRbac = "rbac.authorization.k8s.io";
+
+class Life : public LongLife {
+ public:
+  using LongLife::LongLife;
+  std::string one(std::initializer_list<const char*> list) { return *(list.begin() + dice.below(list.size())); }
+  Texts some(std::initializer_list<const char*> list, int percent = 35) {
+    Texts out;
+    for (const char* text : list)
+      if (dice.chance(percent)) out.emplace_back(text);
+    return out;
+  }
+};
+
+bool names(const Texts& list, std::string_view text) { return std::ranges::find(list, text) != list.end(); }
+
+/// May the holder of the rule do this? "*" as an asked-for value is covered by "*" alone.
+bool covers(const PolicyRule& held, const std::string& verb, const std::string& group, const std::string& resource,
+            const std::optional<std::string>& name) {
+  const auto slash = resource.find('/');
+  const bool by_resource = names(held.resources, resource) || names(held.resources, "*") ||
+                           (slash != std::string::npos && names(held.resources, "*" + resource.substr(slash)));
+  return (names(held.verbs, verb) || names(held.verbs, "*")) && (names(held.groups, group) || names(held.groups, "*")) && by_resource &&
+         (held.names.empty() || (name && names(held.names, *name)));
+}
+bool covers_url(const PolicyRule& held, const std::string& verb, const std::string& url) {
+  return (names(held.verbs, verb) || names(held.verbs, "*")) && std::ranges::any_of(held.urls, [&](const std::string& pattern) {
+           return pattern == url || pattern == "*" || (pattern.ends_with('*') && url.starts_with(pattern.substr(0, pattern.size() - 1)));
+         });
+}
+bool covers_all(const std::vector<PolicyRule>& held, const std::vector<PolicyRule>& wanted) {
+  for (const PolicyRule& rule : wanted) {
+    for (const auto& verb : rule.verbs) {
+      for (const auto& url : rule.urls)
+        if (std::ranges::none_of(held, [&](const auto& one) { return covers_url(one, verb, url); })) return false;
+      for (const auto& group : rule.groups)
+        for (const auto& resource : rule.resources) {
+          std::vector<std::optional<std::string>> all(rule.names.begin(), rule.names.end());
+          if (all.empty()) all.emplace_back();
+          for (const auto& name : all)
+            if (std::ranges::none_of(held, [&](const auto& one) { return covers(one, verb, group, resource, name); })) return false;
+        }
+    }
+  }
+  return true;
+}
+
+PolicyRule random_rule(Life& life) {
+  PolicyRule out;
+  out.verbs = life.some({"get", "list", "create", "delete", "*"});
+  if (life.dice.chance(20)) {
+    out.urls = life.some({"/healthz", "/logs/*", "/api/*", "*", "/metrics"});
+    if (life.dice.chance(70)) return out;
+  }
+  out.groups = life.some({"", "apps", "batch", "*"}, 45);
+  out.resources = life.some({"pods", "pods/log", "deployments", "deployments/scale", "*/scale", "*", "jobs"});
+  if (life.dice.chance(30)) out.names = life.some({"x", "y", "z"}, 50);
+  return out;
+}
+std::vector<PolicyRule> random_rules(Life& life) {
+  std::vector<PolicyRule> out;
+  const int many = life.dice.chance(25) ? 12 + life.dice.below(10) : 1 + life.dice.below(3);
+  for (int i = 0; i < many; ++i) out.push_back(random_rule(life));
+  return out;
+}
+
+json::Array array_of(const Texts& list) {
+  json::Array out;
+  for (const std::string& one : list) out.emplace_back(one);
+  return out;
+}
+json::Array json_of(const std::vector<PolicyRule>& rules) {
+  json::Array out;
+  for (const PolicyRule& rule : rules)
+    out.push_back(json::Object{{"verbs", array_of(rule.verbs)},
+                               {"apiGroups", array_of(rule.groups)},
+                               {"resources", array_of(rule.resources)},
+                               {"resourceNames", array_of(rule.names)},
+                               {"nonResourceURLs", array_of(rule.urls)}});
+  return out;
+}
+
+class AccessLives : public CacheFixture {
+ protected:
+  void SetUp() override { open(); }
+  void write(std::string_view group, std::string_view plural, json::Value document) {
+    json::set(document, {"metadata", "resourceVersion"}, json::Value(""));
+    Proposal proposal;
+    proposal.key =
+        make_key(group, plural, json::get_string(document, {"metadata", "namespace"}), json::get_string(document, {"metadata", "name"}));
+    proposal.value = json::serialize(document);
+    proposal.revision_offset = proposal.value.find(R"("resourceVersion":"")") + 19;
+    proposal.meta = meta_of_json({}, proposal.value);
+    ASSERT_TRUE(propose(std::move(proposal)).has_value());
+  }
+  bool erase(std::string_view group, std::string_view plural, std::string_view ns, std::string_view name) {
+    Proposal proposal;
+    proposal.key = make_key(group, plural, ns, name);
+    proposal.is_delete = true;
+    return propose(std::move(proposal)).has_value();
+  }
+};
+
+struct Binding {
+  bool cluster = false;
+  std::string ns, role_kind, role_name;
+  std::vector<std::array<std::string, 3>> subjects;  ///< Kind, name, namespace.
+};
+
+struct Documents {
+  std::map<std::pair<std::string, std::string>, std::vector<PolicyRule>> roles;  ///< By namespace ("": a ClusterRole) and name.
+  std::map<std::string, Binding> bindings;                                       ///< By key.
+
+  [[nodiscard]] std::vector<PolicyRule> held(const UserInfo& user, const std::string& ns) const {
+    std::vector<PolicyRule> out;
+    for (const auto& [key, binding] : bindings) {
+      if (!binding.cluster && (ns.empty() || binding.ns != ns)) continue;
+      const bool is_his = std::ranges::any_of(binding.subjects, [&](const auto& subject) {
+        const auto& [kind, name, subject_ns] = subject;
+        if (kind == "Group") return user.in_group(name);
+        if (kind == "ServiceAccount")
+          return user.name == fmt::format("system:serviceaccount:{}:{}", subject_ns.empty() ? binding.ns : subject_ns, name);
+        return kind == "User" && user.name == name;
+      });
+      const auto role = roles.find({binding.role_kind == "Role" ? binding.ns : "", binding.role_name});
+      if (is_his && role != roles.end()) out.insert(out.end(), role->second.begin(), role->second.end());
+    }
+    return out;
+  }
+};
+
+UserInfo random_user(Life& life) {
+  return {life.one({"jane", "bob", "system:serviceaccount:a:x", "system:serviceaccount:b:x", "nobody"}),
+          "",
+          life.some({"dev", "ops", "system:authenticated"}),
+          {}};
+}
+
+TEST_F(AccessLives, OfRolesAndBindingsAreAsRecorded) {
+  Life life("tests/apiserver/lives/roles.txt", 81, 26'000);
+  const auto authorizer = RbacAuthorizer::create(*cache_);
+  Documents documents;
+  const auto check = [&](const UserInfo& user, const Attributes& asked) {
+    const auto decision = authorizer->authorize(user, asked);
+    const auto held = documents.held(user, asked.is_resource ? asked.ns : "");
+    const std::string resource = asked.subresource.empty() ? asked.resource : asked.resource + "/" + asked.subresource;
+    const bool wanted =
+        user.in_group("system:masters") || std::ranges::any_of(held, [&](const PolicyRule& rule) {
+          return asked.is_resource ? covers(rule, asked.verb, asked.group, resource, asked.name) : covers_url(rule, asked.verb, asked.path);
+        });
+    life.tell(fmt::format("{} [{}] {} {}{}:{} {} in {}: {} {}", user.name, fmt::join(user.groups, " "), asked.verb,
+                          asked.is_resource ? "" : asked.path, asked.group, resource, asked.name, asked.ns, decision.allowed,
+                          decision.reason));
+    ASSERT_EQ(decision.allowed, wanted) << life.last();
+    const auto at_once = authorizer->decide_at_once(user, asked);
+    if (at_once) {
+      ASSERT_EQ(at_once->allowed, wanted) << life.last();
+    }
+  };
+  for (int i = 0; i < 2500 && !HasFatalFailure(); ++i) {
+    const std::string ns = life.one({"a", "b"});
+    switch (life.dice.below(10)) {
+      case 0: {
+        const bool cluster = life.dice.chance(50);
+        const std::string name = life.one({"r1", "r2", "r3"}), where = cluster ? "" : ns;
+        if (life.dice.chance(30)) {
+          erase(kRbac, cluster ? "clusterroles" : "roles", where, name);
+          documents.roles.erase({where, name});
+          life.tell(fmt::format("no role {}/{}", where, name));
+          break;
+        }
+        const auto rules = random_rules(life);
+        json::Object metadata{{"name", name}};
+        if (!cluster) metadata["namespace"] = ns;
+        write(kRbac, cluster ? "clusterroles" : "roles", json::Object{{"metadata", std::move(metadata)}, {"rules", json_of(rules)}});
+        documents.roles[{where, name}] = rules;
+        life.tell(fmt::format("role {}/{} has {} rules, first {}", where, name, rules.size(), rules.front().to_string()));
+        break;
+      }
+      case 1: {
+        Binding binding;
+        binding.cluster = life.dice.chance(40);
+        binding.ns = binding.cluster ? "" : ns;
+        binding.role_kind = binding.cluster || life.dice.chance(40) ? "ClusterRole" : "Role";
+        binding.role_name = life.one({"r1", "r2", "r3", "gone"});
+        const std::string name = life.one({"b1", "b2", "b3", "b4"}), plural = binding.cluster ? "clusterrolebindings" : "rolebindings",
+                          key = plural + "/" + binding.ns + "/" + name;
+        if (life.dice.chance(30)) {
+          erase(kRbac, plural, binding.ns, name);
+          documents.bindings.erase(key);
+          life.tell("no " + key);
+          break;
+        }
+        json::Array subjects;
+        for (int k = life.dice.below(4); k > 0; --k) {
+          binding.subjects.push_back({life.one({"User", "Group", "ServiceAccount", "Thing"}),
+                                      life.one({"jane", "bob", "dev", "ops", "x", "system:serviceaccount:a:x"}), life.one({"", "a", "b"})});
+          subjects.push_back(json::Object{
+              {"kind", binding.subjects.back()[0]}, {"name", binding.subjects.back()[1]}, {"namespace", binding.subjects.back()[2]}});
+        }
+        json::Object metadata{{"name", name}};
+        if (!binding.cluster) metadata["namespace"] = ns;
+        write(kRbac, plural,
+              json::Object{{"metadata", std::move(metadata)},
+                           {"roleRef", json::Object{{"kind", binding.role_kind}, {"name", binding.role_name}}},
+                           {"subjects", std::move(subjects)}});
+        life.tell(fmt::format("{} of {} {} to {} subjects", key, binding.role_kind, binding.role_name, binding.subjects.size()));
+        documents.bindings[key] = std::move(binding);
+        break;
+      }
+      case 2: {
+        const UserInfo user = random_user(life);
+        const auto rules = authorizer->rules_for(user, ns);
+        std::size_t urls = 0, resources = 0;
+        for (const PolicyRule& rule : documents.held(user, ns)) urls += !rule.urls.empty(), resources += !rule.resources.empty();
+        life.tell(fmt::format("rules of {} in {}: {} and {}{}", user.name, ns, rules.resource.size(), rules.non_resource.size(),
+                              rules.incomplete ? ", not all" : ""));
+        // A role that several bindings give the same holder is shown once.
+        EXPECT_LE(rules.resource.size(), resources) << life.last();
+        EXPECT_LE(rules.non_resource.size(), urls) << life.last();
+        EXPECT_EQ(rules.resource.empty(), resources == 0) << life.last();
+        break;
+      }
+      case 3: {
+        const UserInfo user = random_user(life);
+        const bool cluster = life.dice.chance(50);
+        const auto wanted = random_rules(life);
+        json::Value role =
+            json::Object{{"metadata", json::Object{{"name", "new"}, {"namespace", cluster ? "" : ns}}}, {"rules", json_of(wanted)}};
+        if (life.dice.chance(10))
+          role.get_object()["aggregationRule"] = json::Object{{"clusterRoleSelectors", json::Array{json::Object{}}}};
+        const auto refused = authorizer->check_escalation(user, cluster ? "ClusterRole" : "Role", role, nullptr);
+        const bool covered = covers_all(documents.held(user, cluster ? "" : ns), wanted);
+        life.tell(fmt::format("{} makes a role in {}: {}", user.name, cluster ? "" : ns, refused.value_or("may")));
+        if (role.get_object().contains("aggregationRule")) {
+          EXPECT_TRUE(refused) << life.last();
+        } else {
+          EXPECT_EQ(!refused, covered) << life.last();
+        }
+        break;
+      }
+      case 4: {
+        const UserInfo user = random_user(life);
+        const std::string kind = life.one({"Role", "ClusterRole"}), name = life.one({"r1", "r2", "r3", "gone"});
+        const json::Value binding = json::Object{{"metadata", json::Object{{"name", "new"}, {"namespace", ns}}},
+                                                 {"roleRef", json::Object{{"kind", kind}, {"name", name}}}};
+        json::Value old = binding;
+        json::set(old, {"metadata", life.one({"finalizers", "labels"})}, json::Array{"f"});
+        const bool is_update = life.dice.chance(40);
+        const auto refused = authorizer->check_escalation(user, "RoleBinding", binding, is_update ? &old : nullptr);
+        const auto role = documents.roles.find({kind == "Role" ? ns : "", name});
+        const bool only_finalizers = is_update && json::find(old, {"metadata", "finalizers"}) != nullptr;
+        const bool covered = only_finalizers || (role != documents.roles.end() && covers_all(documents.held(user, ns), role->second));
+        life.tell(fmt::format("{} binds {} {}{}: {}", user.name, kind, name, is_update ? " again" : "", refused.value_or("may")));
+        EXPECT_EQ(!refused, covered) << life.last();
+        break;
+      }
+      default: {
+        Attributes asked;
+        asked.verb = life.one({"get", "list", "create", "delete", "watch"});
+        if (life.dice.chance(20)) {
+          asked.is_resource = false;
+          asked.path = life.one({"/healthz", "/logs/x", "/api/v1", "/metrics", "/logs"});
+        } else {
+          asked.group = life.one({"", "apps", "batch"});
+          asked.resource = life.one({"pods", "deployments", "jobs"});
+          asked.subresource = life.one({"", "", "log", "scale"});
+          asked.name = life.one({"", "x", "y"});
+          asked.ns = life.one({"a", "b", ""});
+        }
+        UserInfo user = random_user(life);
+        if (life.dice.chance(3)) user.groups.emplace_back("system:masters");
+        check(user, asked);
+      }
+    }
+  }
+  life.expect_as_recorded();
+}
+
+TEST_F(AccessLives, OfCoverageAreAsRecorded) {
+  Life life("tests/apiserver/lives/coverage.txt", 82, 20'000);
+  for (int i = 0; i < 1500; ++i) {
+    std::vector<std::unique_ptr<RuleIndex>> roles;
+    std::vector<const RuleIndex*> held;
+    std::vector<PolicyRule> all;
+    for (int k = life.dice.below(4); k > 0; --k) {
+      auto rules = random_rules(life);
+      all.insert(all.end(), rules.begin(), rules.end());
+      roles.push_back(std::make_unique<RuleIndex>(std::move(rules)));
+      held.push_back(roles.back().get());
+    }
+    auto wanted = random_rules(life);
+    // Often what is held, a little less or a little more.
+    if (!all.empty() && life.dice.chance(60)) {
+      wanted = {life.dice.of(all), life.dice.of(all)};
+      if (life.dice.chance(40)) wanted[0].verbs.emplace_back(life.one({"get", "patch"}));
+      if (life.dice.chance(40) && !wanted[1].resources.empty()) wanted[1].resources.pop_back();
+      if (life.dice.chance(20)) wanted[1].names.clear();
+    }
+    CoverageLimits limits;
+    if (life.dice.chance(10))
+      limits = {.steps = static_cast<std::size_t>(life.dice.below(400)),
+                .lines = static_cast<std::size_t>(1 + life.dice.below(3)),
+                .bytes = static_cast<std::size_t>(life.dice.below(200))};
+    const Coverage coverage = coverage_of(held, wanted, limits);
+    life.tell(fmt::format("{} roles of {} rules, wanted {}: {}{}{} {}", roles.size(), all.size(), wanted.front().to_string(),
+                          coverage.is_whole ? "whole" : "lacks", coverage.has_more ? ", more" : "",
+                          coverage.is_too_entangled ? ", entangled" : "", fmt::join(coverage.missing, " ")));
+    if (limits.steps == CoverageLimits().steps) {
+      ASSERT_EQ(coverage.is_whole, covers_all(all, wanted)) << life.last();
+    }
+    if (coverage.is_whole) {
+      ASSERT_TRUE(covers_all(all, wanted)) << life.last();
+    }
+    // A role by itself: found by an index or walked, it is the same.
+    Attributes asked;
+    asked.verb = life.one({"get", "list", "create", "delete"});
+    asked.group = life.one({"", "apps", "batch"});
+    asked.resource = life.one({"pods", "deployments", "jobs"});
+    asked.subresource = life.one({"", "log", "scale"});
+    asked.name = life.one({"", "x", "z"});
+    for (const auto& role : roles) {
+      const bool walked = std::ranges::any_of(role->rules(), [&](const PolicyRule& rule) { return rule.allows(asked); });
+      ASSERT_EQ(role->allows(asked), walked) << life.last();
+      life.tell(fmt::format("  {} {}:{}/{} {}: {} at {} of {}", asked.verb, asked.group, asked.resource, asked.subresource, asked.name,
+                            walked, role->cost(asked), role->size()));
+    }
+  }
+  life.expect_as_recorded();
+}
+
+json::Value random_pod(Life& life, const std::string& ns, const std::string& name) {
+  const auto ref = [&] { return life.one({"s1", "s2", "m1", "m2"}); };
+  json::Object spec{{"nodeName", life.one({"n1", "n2", ""})}};
+  json::Array volumes;
+  for (int i = life.dice.below(3); i > 0; --i) {
+    const std::string it = ref();
+    volumes.push_back(life.dice.of(std::vector<json::Value>{
+        json::Object{{"name", "v"}, {"secret", json::Object{{"secretName", it}}}},
+        json::Object{{"name", "v"}, {"configMap", json::Object{{"name", it}}}},
+        json::Object{{"name", "v"}, {"persistentVolumeClaim", json::Object{{"claimName", "c1"}}}},
+        json::Object{{"name", "v"}, {"ephemeral", json::Object{}}},
+        json::Object{{"name", "v"}, {"csi", json::Object{{"nodePublishSecretRef", json::Object{{"name", it}}}}}},
+        json::Object{{"name", "v"}, {"rbd", json::Object{{"secretRef", json::Object{{"name", it}}}}}},
+        json::Object{{"name", "v"}, {"azureFile", json::Object{{"secretName", it}}}},
+        json::Object{{"name", "v"},
+                     {"projected", json::Object{{"sources", json::Array{json::Object{{"secret", json::Object{{"name", it}}}},
+                                                                        json::Object{{"configMap", json::Object{{"name", ref()}}}}}}}}}}));
+  }
+  if (!volumes.empty()) spec["volumes"] = std::move(volumes);
+  if (life.dice.chance(30)) spec["imagePullSecrets"] = json::Array{json::Object{{"name", ref()}}};
+  if (life.dice.chance(30)) spec["serviceAccountName"] = life.one({"sa1", "sa2"});
+  if (life.dice.chance(30)) spec["resourceClaims"] = json::Array{json::Object{{"resourceClaimName", life.one({"rc1", "rc2"})}}};
+  for (const char* list : {"containers", "initContainers", "ephemeralContainers"})
+    if (life.dice.chance(30))
+      spec[list] = json::Array{json::Object{
+          {"envFrom", json::Array{json::Object{{life.one({"secretRef", "configMapRef"}), json::Object{{"name", ref()}}}}}},
+          {"env", json::Array{json::Object{
+                      {"valueFrom", json::Object{{life.one({"secretKeyRef", "configMapKeyRef"}), json::Object{{"name", ref()}}}}}}}}}};
+  json::Object metadata{{"name", name}, {"namespace", ns}};
+  if (life.dice.chance(15)) metadata["annotations"] = json::Object{{"kubernetes.io/config.mirror", "x"}};
+  json::Object out{{"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
+  if (life.dice.chance(30))
+    out["status"] = json::Object{{"resourceClaimStatuses", json::Array{json::Object{{"resourceClaimName", "rc2"}}}},
+                                 {"extendedResourceClaimStatus", json::Object{{"resourceClaimName", "rc3"}}}};
+  return out;
+}
+
+TEST_F(AccessLives, OfNodesAreAsRecorded) {
+  Life life("tests/apiserver/lives/node_access.txt", 83, 26'000);
+  const auto authorizer = RbacAuthorizer::create(*cache_);
+  std::map<std::string, json::Value> pods;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string ns = life.one({"a", "b"});
+    switch (life.dice.below(12)) {
+      case 0: {
+        const std::string name = life.one({"p1", "p2", "p3"});
+        if (life.dice.chance(30)) {
+          erase("", "pods", ns, name);
+          pods.erase(ns + "/" + name);
+          life.tell(fmt::format("no pod {}/{}", ns, name));
+          break;
+        }
+        const json::Value pod = random_pod(life, ns, name);
+        write("", "pods", pod);
+        pods[ns + "/" + name] = pod;
+        life.tell(fmt::format("pod {}/{}: {}", ns, name, json::serialize(pod.at("spec"))));
+        break;
+      }
+      case 1: {
+        const std::string name = life.one({"pv1", "pv2"}), it = life.one({"s1", "s2"});
+        const json::Value source = life.dice.of(std::vector<json::Value>{
+            json::Object{{"csi", json::Object{{life.one({"nodeStageSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef",
+                                                         "controllerExpandSecretRef"}),
+                                               json::Object{{"name", it}, {"namespace", life.one({"a", "b", ""})}}}}}},
+            json::Object{{"rbd", json::Object{{"secretRef", json::Object{{"name", it}}}}}},
+            json::Object{{"azureFile", json::Object{{"secretName", it}, {"secretNamespace", life.one({"a", ""})}}}}});
+        json::Object spec = source.get_object();
+        if (life.dice.chance(80)) spec["claimRef"] = json::Object{{"namespace", ns}, {"name", "c1"}};
+        write("", "persistentvolumes", json::Object{{"metadata", json::Object{{"name", name}}}, {"spec", spec}});
+        write("storage.k8s.io", "volumeattachments",
+              json::Object{{"metadata", json::Object{{"name", "va"}}}, {"spec", json::Object{{"nodeName", life.one({"n1", "n2"})}}}});
+        write("resource.k8s.io", "resourceslices",
+              json::Object{{"metadata", json::Object{{"name", "sl"}}}, {"spec", json::Object{{"nodeName", life.one({"n1", "n2"})}}}});
+        life.tell(fmt::format("volume {}: {}", name, json::serialize(spec)));
+        break;
+      }
+      default: {
+        struct What {
+          const char *group, *resource, *subresource;
+        };
+        const What what = life.dice.of(std::vector<What>{{"", "secrets", ""},
+                                                         {"", "secrets", ""},
+                                                         {"", "configmaps", ""},
+                                                         {"", "configmaps", "x"},
+                                                         {"", "persistentvolumeclaims", ""},
+                                                         {"", "persistentvolumeclaims", "status"},
+                                                         {"", "persistentvolumes", ""},
+                                                         {"", "nodes", ""},
+                                                         {"", "nodes", "status"},
+                                                         {"", "pods", ""},
+                                                         {"", "pods", "status"},
+                                                         {"", "pods", "eviction"},
+                                                         {"", "serviceaccounts", "token"},
+                                                         {"coordination.k8s.io", "leases", ""},
+                                                         {"storage.k8s.io", "csinodes", ""},
+                                                         {"storage.k8s.io", "volumeattachments", ""},
+                                                         {"resource.k8s.io", "resourceclaims", ""},
+                                                         {"resource.k8s.io", "resourceslices", ""},
+                                                         {"", "services", ""},
+                                                         {"discovery.k8s.io", "endpointslices", ""},
+                                                         {"apps", "deployments", ""}});
+        Attributes asked;
+        asked.group = what.group;
+        asked.resource = what.resource;
+        asked.subresource = what.subresource;
+        asked.verb = life.one({"get", "get", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"});
+        asked.ns = life.one({"a", "b", "a", "b", "kube-node-lease", "kube-system", ""});
+        asked.name = life.one(
+            {"s1", "s2", "m1", "m2", "c1", "p1-v", "p2", "pv1", "n1", "n2", "sa1", "rc1", "rc2", "rc3", "va", "sl", "kube-dns-n1", ""});
+        asked.field_selector = life.one({"", "", "metadata.name=s1", "spec.nodeName=n1", "metadata.name=n1", "spec.nodeName!=n1"});
+        UserInfo user{life.one({"system:node:n1", "system:node:n1", "system:node:n2", "system:node:", "n1"}), "", {"system:nodes"}, {}};
+        if (life.dice.chance(5)) user.groups.clear();
+        const auto decision = authorizer->authorize(user, asked);
+        life.tell(fmt::format("{}{} {} {}:{}/{} {}/{} {}: {} {}", user.name, user.groups.empty() ? " (no node)" : "", asked.verb,
+                              asked.group, asked.resource, asked.subresource, asked.ns, asked.name, asked.field_selector, decision.allowed,
+                              decision.reason));
+        const auto at_once = authorizer->decide_at_once(user, asked);
+        EXPECT_TRUE(at_once && at_once->allowed == decision.allowed) << life.last();
+        // Nobody reads a configuration that no pod of his names.
+        if (decision.allowed && asked.resource == "configmaps") {
+          const std::string node = user.name.substr(std::string_view("system:node:").size()), name = asked.name.empty() ? "s1" : asked.name;
+          EXPECT_TRUE(std::ranges::any_of(pods, [&](const auto& one) {
+            return one.first.starts_with(asked.ns + "/") && json::get_string(one.second, {"spec", "nodeName"}) == node &&
+                   json::serialize(one.second).find("\"" + name + "\"") != std::string::npos;
+          })) << life.last();
+        }
+        if (user.groups.empty() || user.name == "n1" || user.name == "system:node:") {
+          EXPECT_FALSE(decision.allowed) << life.last();
+        }
+      }
+    }
+  }
+  life.expect_as_recorded();
+}
+
+}  // namespace
+}  // namespace berth::apiserver::auth
