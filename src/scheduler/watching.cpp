@@ -18,11 +18,11 @@ using placement::PodInfo;
 using placement::PodInfoPtr;
 
 PodGlance::PodGlance(HeldText of) : text(std::move(of)) {
-  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
-                                          "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses",
-                                          "status.containerStatuses", "status.initContainerStatuses", "status.resources",
-                                          "metadata.annotations", "metadata.ownerReferences", "spec.schedulingGroup.podGroupName"});
-  std::array<std::string_view, 14> values;
+  static const json::PathScanner scanner(
+      {"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize", "status.nominatedNodeName",
+       "status.startTime", "status.resourceClaimStatuses", "status.containerStatuses", "status.initContainerStatuses", "status.resources",
+       "metadata.annotations", "metadata.ownerReferences", "spec.schedulingGroup.podGroupName", "status.conditions"});
+  std::array<std::string_view, 15> values;
   if (!scanner.scan(*text, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -43,6 +43,7 @@ PodGlance::PodGlance(HeldText of) : text(std::move(of)) {
   annotations = values[11];
   owners = values[12];
   group = plain(values[13]);
+  conditions = values[14];
 }
 
 namespace {
@@ -53,6 +54,11 @@ bool runs_with_other_resources(std::string_view before, std::string_view now) {
   return std::ranges::any_of(std::array{before, now}, [](std::string_view one) {
     return one.find("\"resources\"") != std::string_view::npos || one.find("\"allocatedResources\"") != std::string_view::npos;
   });
+}
+
+/// Two lists of conditions that may not say the same of this type.
+bool differ_about(std::string_view type, std::string_view before, std::string_view now) {
+  return before != now && (before.find(type) != std::string_view::npos || now.find(type) != std::string_view::npos);
 }
 
 bool same_but_labels(const PodGlance& a, const PodGlance& b) {
@@ -222,12 +228,14 @@ void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
     const bool same = same_spec(*before, then, *after, now) && then.resize == now.resize && before->is_deleting() == after->is_deleting();
     // What runs counts against what is asked for, while a resize is under way.
     const bool runs_otherwise = then.resources != now.resources || runs_with_other_resources(then.running, now.running) ||
-                                runs_with_other_resources(then.running_init, now.running_init);
+                                runs_with_other_resources(then.running_init, now.running_init) ||
+                                differ_about("PodResizePending", then.conditions, now.conditions);
     if (!same || runs_otherwise) events |= ClusterEvent::kAssignedPodResized;
     const bool is_status_alone = same && then.claims == now.claims && same_metadata(then, now);
     if (!same_metadata(then, now)) events |= ClusterEvent::kAssignedPodOther;
-    // Preemption goes by when pods started; nobody is woken by it.
-    if (!events.empty() || then.start_time != now.start_time) place(after, events, is_status_alone ? with_status(*after, now) : nullptr);
+    // Preemption goes by when pods started and whether they end by it; nobody is woken by that.
+    const bool preempts_otherwise = then.start_time != now.start_time || differ_about("DisruptionTarget", then.conditions, now.conditions);
+    if (!events.empty() || preempts_otherwise) place(after, events, is_status_alone ? with_status(*after, now) : nullptr);
   }
   if (after->is_deleting()) victim_seen(after->uid());
   meters.event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
@@ -339,7 +347,9 @@ bool Core::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
   const PodGlance then(decided_on->text());
   const bool is_same = same_but_labels(then, now) && info->view().meta.is_deleting == object->is_deleting() && then.resize == now.resize &&
                        then.claims == now.claims && then.resources == now.resources && then.running == now.running &&
-                       then.running_init == now.running_init && then.owners == now.owners && has_annotations_of(now, then, *info);
+                       then.running_init == now.running_init && then.owners == now.owners &&
+                       !differ_about("PodResizePending", then.conditions, now.conditions) &&
+                       !differ_about("DisruptionTarget", then.conditions, now.conditions) && has_annotations_of(now, then, *info);
   if (!is_same) return false;
   if (decided_on->labels() != object->labels()) {
     // A Binding brings labels along (the node's zone), and nothing else of it was changed.
