@@ -62,7 +62,7 @@ say "standing: $steady% of one core, $rest_mb MB"
 list=$(timed "kubectl get pods of one Deployment" kubectl get pods -n million -l app=d1)
 explain=$(timed "berth explain" "$berth" explain pod "$(kubectl get pods -n million -l app=d1 -o name | head -1 | cut -d/ -f2)" -n million)
 whatif=$(timed "berth what-if --each zone" "$berth" what-if --each zone)
-dashboard=$(timed "the dashboard's page" kubectl get --raw /dashboard/)
+dashboard=$(timed "the dashboard's page" curl -skf "$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}')/dashboard/")
 rolling=$(timed "a rolling update of ten Deployments" sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do kubectl set env -n million deployment/d\$i A=b; done; for i in 1 2 3 4 5 6 7 8 9 10; do kubectl rollout status -n million deployment/d\$i --timeout=600s; done")
 say "kill -9, and again"
 stop_up -9

@@ -48,7 +48,7 @@ struct PodGlance {
   std::string_view group;                             ///< spec.schedulingGroup.podGroupName
   std::string_view running, running_init, resources;  ///< What the status says that containers, and the pod, run with.
   std::string_view conditions;
-  HeldText text;                                      ///< Of which all these are views.
+  HeldText text;  ///< Of which all these are views.
   explicit PodGlance(HeldText of);
   [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
 };

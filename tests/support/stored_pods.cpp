@@ -190,7 +190,8 @@ model::PodView StoredPods::add(model::PodView written, const Addition& addition,
   }
   for (const auto& one : addition.tolerations) written.tolerations.push_back(one);
   for (auto volume : addition.volumes) {
-    volume.name.replace(volume.name.size() - kSuffixLength, kSuffixLength, letters(kSuffixLength));
+    // A token's volume has no name in a view.
+    if (!volume.name.empty()) volume.name.replace(volume.name.size() - kSuffixLength, kSuffixLength, letters(kSuffixLength));
     written.volumes.push_back(std::move(volume));
   }
   if (written.scheduler_name.empty()) written.scheduler_name = addition.scheduler_name;

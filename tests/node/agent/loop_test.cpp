@@ -39,6 +39,11 @@ class SlowApi final : public net::Handler {
     held.erase(word);
     for (const auto& answer : std::exchange(late_[word], {})) answer(code);
   }
+  /// Nobody is answered any more.
+  void end() {
+    late_.clear();
+    watch_.reset();
+  }
   void bind(const json::Value& pod) {
     watch_->write(make_bytes(fmt::format("{{\"type\":\"ADDED\",\"object\":{}}}\n", json::serialize(pod))));
   }
@@ -85,6 +90,8 @@ class AgentLoop : public PodWorkerTest {
     reporter_.reset();
     pods_->stop();
     pods_.reset();
+    api_.end();
+    loop_.run_ready();
   }
   void bind(const std::string& name, std::string_view spec = "containers: [{name: c, image: 'app:1'}]") {
     json::Value document = pod(spec, name);
