@@ -1,6 +1,9 @@
 // Creations and updates by pattern: to the last byte what the long way makes of them, whatever lies between two that are alike.
 #include "apiserver/writes/stencil.h"
 
+#include <malloc.h>
+
+#include "base/text_packer.h"
 #include "net/tracing/tracer.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/support/span_collector.h"
@@ -39,6 +42,13 @@ class Played : public ServerTest {
   void update(const std::string& path, const std::string& body, const std::string& language = "strategic-merge-patch+json") {
     take(send(language == "json" ? "PUT" : "PATCH", path, body,
               "application/" + language + type_.substr(std::string("application/json").size())));
+  }
+  /// All pods are stored as if nobody had changed them for long.
+  void pack_pods() {
+    TextPacker packer;
+    WatchFilter pods;
+    pods.prefix = make_prefix("", "pods", "default");
+    for (const ObjectPtr& pod : server_->cache().list(pods, {}, 0).items) packer.pack("pods", pod->meta.name, *pod->kept);
   }
   [[nodiscard]] int followed() const { return count("creations"); }
   [[nodiscard]] int updates_followed() const { return count("updates"); }
@@ -287,6 +297,20 @@ TEST(Stencil, ReportsOfPodsAreTheSameAsPlainOnes) {
         }
       }),
       40);
+}
+
+TEST(Stencil, ReportsOfPodsWhoseTextsWerePackedAreTheSame) {
+  ::mallopt(M_PERTURB, 0x5a);  // What is read after its end shows.
+  EXPECT_GE(play_updates([](Played& at) {
+              const auto uids = run_pods(at, 8);
+              for (const char* started : {"2026-01-02T03:04:05Z", "2026-01-02T03:04:07Z", "2026-01-02T03:04:09Z"}) {
+                at.pack_pods();
+                for (int i = 0; i < 8; ++i)
+                  at.update(status_of(i), report(uids[i], {.ip = fmt::format("10.0.0.{}", i), .started = started}));
+              }
+            }),
+            12);
+  ::mallopt(M_PERTURB, 0);
 }
 
 TEST(Stencil, WhatAReportChangesDependsOnWhatIsThere) {

@@ -91,8 +91,8 @@ std::optional<CutUpdate> cut_update(const WriteOperation& operation, const Updat
   const std::string_view body = request.http.body;
   if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
   CutUpdate out;
-  const HeldText stored = base.text();
-  out.rest.reserve(body.size() + stored->size() + 512);
+  out.stored = base.text();
+  out.rest.reserve(body.size() + out.stored->size() + 512);
   for (const std::string_view part :
        {std::string_view(operation.kind->group), std::string_view(operation.kind->version), std::string_view(operation.kind->plural),
         std::string_view(operation.subresource), std::string_view(operation.ns), std::string_view(request.http.method),
@@ -103,7 +103,7 @@ std::optional<CutUpdate> cut_update(const WriteOperation& operation, const Updat
   found.reserve(64);
   found.push_back({TextClass::kOwnerTime, now});
   found.push_back({TextClass::kName, operation.name});
-  if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*stored, found, &out.rest) || found.size() > kMostTexts)
+  if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*out.stored, found, &out.rest) || found.size() > kMostTexts)
     return std::nullopt;
   tell_apart(found, out);
   return out;

@@ -13,6 +13,7 @@ namespace berth::apiserver {
 struct CutUpdate {
   std::string rest;                      ///< All that counts, which of the texts are the same included.
   std::vector<TextCutter::Found> texts;  ///< Each once: views of the body, of the stored object and of the time.
+  HeldText stored;                       ///< A packed object's text is there as long as this.
 };
 
 /// What became of an update, for those like it.
