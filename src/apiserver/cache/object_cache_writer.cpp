@@ -200,7 +200,7 @@ void ObjectCacheImpl::probe() {
 void ObjectCacheImpl::expire_later(const std::vector<Pending>& batch) {
   for (const Pending& pending : batch)
     if (!pending.result && pending.proposal.is_delete)
-      if (const ObjectPtr object = index_.find(pending.proposal.key))
+      if (const ObjectPtr object = own_index().find(pending.proposal.key))
         expiries_.push({clock_.now() + kLongestSleep, pending.proposal.expected.value_or(0), object});
 }
 
