@@ -49,7 +49,7 @@ until [ "$ready" -ge "$pods" ]; do
   created=$(kubectl get --raw '/api/v1/namespaces/million/pods?limit=1' | grep -o '"remainingItemCount":[0-9]*' | cut -d: -f2 || echo 0)
   ready=$(kubectl get deployments -n million -o jsonpath='{range .items[*]}{.status.readyReplicas}{"\n"}{end}' | awk '{n += $1} END {print n + 0}')
   memory=$(rss)
-  printf '%s\t%s\t%s\t%s\t%s\n' "$(minus "$(now)" "$begin")" "${created:-0}" "$ready" "$memory" "$(minus "$(cpu)" "$used")" | tee -a "$work/line.tsv" >&2
+  printf '%s\t%s\t%s\t%s\t%s\n' "$(minus "$(now)" "$begin")" "$((${created:--1} + 1))" "$ready" "$memory" "$(minus "$(cpu)" "$used")" | tee -a "$work/line.tsv" >&2
   [ "$memory" -lt "$limit" ] || { say "more than $limit MB"; exit 1; }
 done
 run=$(minus "$(now)" "$begin") run_cpu=$(minus "$(cpu)" "$used") run_mb=$(rss)
@@ -62,7 +62,7 @@ say "standing: $steady% of one core, $rest_mb MB"
 list=$(timed "kubectl get pods of one Deployment" kubectl get pods -n million -l app=d1)
 explain=$(timed "berth explain" "$berth" explain pod "$(kubectl get pods -n million -l app=d1 -o name | head -1 | cut -d/ -f2)" -n million)
 whatif=$(timed "berth what-if --each zone" "$berth" what-if --each zone)
-dashboard=$(timed "the dashboard's page" curl -skf "$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}')/dashboard/")
+dashboard=$(timed "the dashboard's page" curl -sf "$(sed -n 's/^dashboard: //p' "$work/up.log")")
 rolling=$(timed "a rolling update of ten Deployments" sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do kubectl set env -n million deployment/d\$i A=b; done; for i in 1 2 3 4 5 6 7 8 9 10; do kubectl rollout status -n million deployment/d\$i --timeout=600s; done")
 say "kill -9, and again"
 stop_up -9
