@@ -30,6 +30,8 @@ constexpr Duration kWatchOverdue = std::chrono::seconds(30);
 constexpr int kMinWatchSeconds = 300;  // client-go's reflector: five to ten minutes
 /// Watches are begun anew to find dead connections and to spread over servers. Within a process there is neither.
 constexpr int kMinWatchSecondsInProcess = 12 * 3600;
+/// Events handled at once. Who else has tasks on the loop (answers to what the handlers wrote) comes between, however many wait.
+constexpr std::size_t kEventsATurn = 256;
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325ULL) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -45,12 +47,13 @@ bool is_passing(const ApiStatus& status) { return status.code == 0 || status.cod
 struct WatchSession {
   Mutex mutex;
   WatchDecoder decoder BERTH_GUARDED_BY(mutex);
-  std::vector<WatchEvent> events BERTH_GUARDED_BY(mutex);
+  std::deque<WatchEvent> events BERTH_GUARDED_BY(mutex);
   net::HttpResponse answer BERTH_GUARDED_BY(mutex){
       .status = 0, .headers = {}, .body = {}};  ///< The head; and the body, when it is not a watch's.
   bool is_posted BERTH_GUARDED_BY(mutex) = false, is_ended BERTH_GUARDED_BY(mutex) = false, is_broken BERTH_GUARDED_BY(mutex) = false;
   std::string end_error BERTH_GUARDED_BY(mutex);
 
+  std::function<void()> take;                 ///< Has them handled; posted to the loop.
   std::unique_ptr<net::StreamHandle> handle;  // on the loop only, as the rest
   TimePoint started{};
   bool brought_events = false;
@@ -235,12 +238,12 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     auto query = fmt::format("watch=true&allowWatchBookmarks=true&{}&timeoutSeconds={}", from, seconds);
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
     const auto current = session;
-    auto take = guarded([from = std::weak_ptr(current)](Impl& self) {
+    current->take = guarded([from = std::weak_ptr(current)](Impl& self) {
       if (const auto posted = from.lock(); posted && self.session == posted) self.take_events(posted);
     });
     // With its mutex, which clang does not see of an operator's argument.
-    auto notify = [take, loop = loop](WatchSession& s) BERTH_NO_THREAD_SAFETY_ANALYSIS {
-      if (!std::exchange(s.is_posted, true)) loop->post(take);
+    auto notify = [loop = loop](WatchSession& s) BERTH_NO_THREAD_SAFETY_ANALYSIS {
+      if (!std::exchange(s.is_posted, true)) loop->post(s.take);
     };
     net::StreamCallbacks callbacks;
     // The callbacks must not keep the session alive: it owns the handle whose destruction ends them.
@@ -291,10 +294,14 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     bool is_ended = false, is_broken = false;
     {
       MutexLock lock(current->mutex);
-      current->is_posted = false;
-      events.swap(current->events);
-      is_ended = current->is_ended;
-      is_broken = current->is_broken;
+      auto& waiting = current->events;
+      const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(waiting.size(), kEventsATurn));
+      events.assign(std::make_move_iterator(waiting.begin()), std::make_move_iterator(end));
+      waiting.erase(waiting.begin(), end);
+      current->is_posted = !waiting.empty();
+      if (current->is_posted) loop->post(current->take);
+      is_ended = !current->is_posted && current->is_ended;
+      is_broken = !current->is_posted && current->is_broken;
     }
     for (auto& event : events) {
       if (event.type == WatchEvent::Type::kError) return watch_failed(event.status);

@@ -44,7 +44,7 @@ bool split_usual(std::string_view line, std::string_view& type, std::string_view
 
 }  // namespace
 
-bool WatchDecoder::feed(std::string_view data, std::vector<WatchEvent>& out) {
+bool WatchDecoder::feed(std::string_view data, std::deque<WatchEvent>& out) {
   while (!data.empty()) {
     const auto end = data.find('\n');
     if (end == std::string_view::npos) {
@@ -64,7 +64,7 @@ bool WatchDecoder::feed(std::string_view data, std::vector<WatchEvent>& out) {
   return true;
 }
 
-bool WatchDecoder::take(std::string_view type, const KeptTextRef& object, std::vector<WatchEvent>& out) {
+bool WatchDecoder::take(std::string_view type, const KeptTextRef& object, std::deque<WatchEvent>& out) {
   WatchEvent event;
   if (!read_type(type, event.type)) return false;
   event.object = share_object(object);
@@ -72,7 +72,7 @@ bool WatchDecoder::take(std::string_view type, const KeptTextRef& object, std::v
   return true;
 }
 
-bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& out) {
+bool WatchDecoder::decode_line(std::string_view line, std::deque<WatchEvent>& out) {
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
   if (line.empty()) return true;
   std::string_view type, object;

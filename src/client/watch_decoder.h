@@ -1,5 +1,6 @@
 // Bytes of list and watch answers into objects, without building documents. No threads, no I/O.
 #pragma once
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +21,12 @@ struct WatchEvent {
 class WatchDecoder {
  public:
   /// Appends the events of all lines that are complete. False when the stream is not a watch's (then it is of no further use).
-  bool feed(std::string_view data, std::vector<WatchEvent>& out);
+  bool feed(std::string_view data, std::deque<WatchEvent>& out);
   /// An event that comes as it is stored (StreamCallbacks::on_event). False when its type is none.
-  static bool take(std::string_view type, const KeptTextRef& object, std::vector<WatchEvent>& out);
+  static bool take(std::string_view type, const KeptTextRef& object, std::deque<WatchEvent>& out);
 
  private:
-  bool decode_line(std::string_view line, std::vector<WatchEvent>& out);
+  bool decode_line(std::string_view line, std::deque<WatchEvent>& out);
   static constexpr std::size_t kMaxLineBytes = 64 * 1024 * 1024;
   std::string partial_;
 };

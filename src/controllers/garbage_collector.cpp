@@ -5,6 +5,7 @@
 //   owner, orphan     --> dependents lose the reference; its finalizer falls when none has it
 //
 // An owner that is not in the graph counts as absent only after the server said so, by name and uid.
+#include "base/json_scan.h"
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 
@@ -87,12 +88,21 @@ void GarbageCollector::forget(const std::string& uid) {
   nodes_.erase(it);
 }
 
-/// A pod that changed, but for its owners: most events are of that kind.
+/// What is said of an object's owners, as it stands in its bytes.
+bool say_the_same_owners(const Object& one, const Object& other) {
+  static const json::PathScanner scanner({"metadata.ownerReferences"});
+  std::string_view of_one, of_other;
+  const HeldText text = one.text(), other_text = other.text();
+  return scanner.scan(*text, {&of_one, 1}) && scanner.scan(*other_text, {&of_other, 1}) && of_one == of_other;
+}
+
+/// An object that changed, but for its owners: most events are of that kind.
 bool GarbageCollector::goes_on(const Event& event, KeySink& sink) {
-  if (!event.pod_before || !event.pod_after || event.before->uid() != event.after->uid()) return false;
+  if (!event.before || !event.after || event.before->uid() != event.after->uid()) return false;
   const auto known = nodes_.find(event.after->uid());
-  if (known == nodes_.end() || known->second.owners != event.pod_after->owners) return false;
+  if (known == nodes_.end()) return false;
   Node& node = known->second;
+  if (event.pod_after ? node.owners != event.pod_after->owners : !say_the_same_owners(*node.object, *event.after)) return false;
   node.object = event.after;
   if (started_ && is_suspect(node)) sink.add(known->first);
   if (event.after->is_deleting() && !event.before->is_deleting()) enqueue_dependents(known->first, sink);

@@ -1,6 +1,7 @@
 // The life of nodes (pkg/controller/nodelifecycle): heartbeats by Lease and status, Ready=Unknown after the grace period, conditions into
 // taints, NoExecute taints at the zone's rate. Keys: "node/NAME", "zones" (health of the zones, periodic), "evict" (the rate-limited
 // queue).
+#include "base/json_scan.h"
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -83,7 +84,7 @@ class NodeLifecycleController final : public Controller {
 
   NodeLifecycleOptions options_;
   Zones zones_;
-  std::map<std::string, Health> nodes_;
+  std::unordered_map<std::string, Health> nodes_;
   std::map<std::string, Zones::Counts> counts_;  ///< By zone, kept as nodes change.
 };
 
@@ -134,19 +135,33 @@ void NodeLifecycleController::on_event(const Event& event, const Cache&, TimePoi
   }
 }
 
+/// Of each node's Lease in every ten seconds: what counts, out of the bytes.
+struct Heartbeat {
+  std::string renewed, heartbeats;  ///< spec.renewTime, and the annotation kHeartbeats.
+};
+Heartbeat read_lease(const Object& lease) {
+  static const json::PathScanner scanner({"spec.renewTime", "metadata.annotations"});
+  std::array<std::string_view, 2> raw;
+  const HeldText text = lease.text();
+  Heartbeat out;
+  if (!scanner.scan(*text, raw)) return out;
+  out.renewed = json::unquote(raw[0]);
+  json::for_each_member(raw[1], [&](std::string_view key, std::string_view value) {
+    if (json::unquote(key) == kHeartbeats) out.heartbeats = json::unquote(value);
+  });
+  return out;
+}
+
 void NodeLifecycleController::see_lease(const Object& lease, TimePoint now, KeySink& sink) {
-  const auto parsed = lease.parsed();
-  const json::Value& document = *parsed;
-  std::string renewed(json::get_string(document, {"spec", "renewTime"}));
+  const auto [renewed, heartbeats] = read_lease(lease);
   Health& health = nodes_[lease.name()];
   if (renewed != health.renewed) health.probed = now;
-  health.renewed = std::move(renewed);
-  const std::string_view heartbeats = json::get_string(document, {"metadata", "annotations", kHeartbeats});
+  health.renewed = renewed;
   const bool was_steady = std::exchange(health.is_steady, heartbeats == "steady");
   if (!was_steady || health.is_steady) return;
   // "ended 3s ago": by our own clock, as if each of its heartbeats had been seen.
   if (heartbeats.starts_with("ended ") && heartbeats.ends_with(" ago"))
-    health.probed = now - parse_go_duration(heartbeats.substr(6, heartbeats.size() - 10)).value_or(Duration{0});
+    health.probed = now - parse_go_duration(std::string_view(heartbeats).substr(6, heartbeats.size() - 10)).value_or(Duration{0});
   sink.add("node/" + lease.name());
 }
 

@@ -165,6 +165,35 @@ TEST_F(InformerTest, ALostConnectionGoesOnAfterAPauseFromTheLastRevision) {
   expect_same_state(*informer);
 }
 
+TEST_F(InformerTest, WhoWaitsOnTheLoopComesBetweenTheEventsOfALongWatch) {
+  const auto informer = start();
+  std::size_t seen_between = 0;
+  informer->add_handler({.on_add = [&](const ObjectRef& object) {
+    // As the answer to what a handler writes.
+    if (object->name() == "p0000") loop.post([&] { seen_between = recorder.log.size(); });
+  }});
+  for (int i = 0; i < 2000; ++i) api.put("default", fmt::format("p{:04}", i));
+  api.end_watches();
+  loop.run_ready();
+  EXPECT_GT(seen_between, 0U);
+  EXPECT_LT(seen_between, 1000U);
+  ASSERT_EQ(recorder.log.size(), 2000U) << "the watch's end comes after its events";
+  EXPECT_TRUE(std::is_sorted(recorder.log.begin(), recorder.log.end()));
+  EXPECT_EQ(informer->revision(), api.revision());
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, WhatWaitsOfAWatchThatExpiredIsNotTold) {
+  const auto informer = start();
+  for (int i = 0; i < 600; ++i) api.put("default", fmt::format("p{:03}", i));
+  api.expire_running_watches();
+  api.put("default", "later");
+  loop.run_for(2s);
+  EXPECT_EQ(recorder.log.size(), 601U) << "each once: by the watch, or by the list after it";
+  EXPECT_EQ(api.open_watches(), 1U);
+  expect_same_state(*informer);
+}
+
 TEST_F(InformerTest, BookmarksMoveTheRevisionOn) {
   api.put("default", "a");
   const auto informer = start();

@@ -39,7 +39,7 @@ TEST(WatchDecoder, TakesLinesHoweverTheyArrive) {
                       R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})" + "\n";
   for (const std::size_t step : {std::size_t{1}, std::size_t{7}, stream.size()}) {
     WatchDecoder decoder;
-    std::vector<WatchEvent> events;
+    std::deque<WatchEvent> events;
     for (std::size_t at = 0; at < stream.size(); at += step) ASSERT_TRUE(decoder.feed(std::string_view(stream).substr(at, step), events));
     ASSERT_EQ(events.size(), 4U);
     EXPECT_EQ(events[0].type, Type::kAdded);
@@ -57,7 +57,7 @@ TEST(WatchDecoder, EventsThatTwoWatchesTakeInGroupsAreOneObjectEach) {
   std::vector<KeptTextRef> stored;
   for (int i = 0; i < 100; ++i)
     stored.push_back(std::make_shared<const KeptText>(fmt::format(R"({{"metadata":{{"name":"p{}","resourceVersion":"{}"}}}})", i, i + 1)));
-  std::vector<WatchEvent> one, other;
+  std::deque<WatchEvent> one, other;
   for (const KeptTextRef& object : stored) ASSERT_TRUE(WatchDecoder::take("ADDED", object, one));
   for (const KeptTextRef& object : stored) ASSERT_TRUE(WatchDecoder::take("MODIFIED", object, other));
   for (std::size_t i = 0; i < stored.size(); ++i) {
@@ -99,7 +99,7 @@ TEST(WatchDecoder, WhatIsNoWatchIsRefused) {
                                       R"({"type":"ADDED","object":{"metadata":{}}})"
                                       "\n"}) {
     WatchDecoder decoder;
-    std::vector<WatchEvent> events;
+    std::deque<WatchEvent> events;
     EXPECT_FALSE(decoder.feed(line, events)) << line;
   }
 }

@@ -135,7 +135,7 @@ void RegisterWatcher::watch() {
   net::StreamCallbacks callbacks;
   callbacks.on_header = [this](int status, const net::Headers&) { is_gone_ = is_gone_ || status == 410; };
   callbacks.on_data = [this, decoder = decoder_](std::string_view data) {
-    std::vector<client::WatchEvent> events;
+    std::deque<client::WatchEvent> events;
     if (!decoder->feed(data, events)) return;
     for (const auto& event : events) take(event);
   };

@@ -7,11 +7,13 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::size_t kMaxGroup = 4096;                           // Proposals in one transaction.
-constexpr auto kGathering = std::chrono::microseconds(500);       // How long the writer lets proposals come together …
-constexpr std::size_t kGathered = 64;                             // … at most, and so many of them.
-constexpr std::size_t kExpirySlice = 500;                         // Expired objects deleted in one group.
-constexpr Revision kCompactionStep = 1000;                        // Revisions; some milliseconds of the writer's time …
+constexpr std::size_t kMaxGroup = 4096;                      // Proposals in one transaction.
+constexpr auto kGathering = std::chrono::microseconds(500);  // How long the writer lets proposals come together …
+constexpr std::size_t kGathered = 64;                        // … at most, and so many of them.
+constexpr std::size_t kCrowd = 4;                            // Where so many came together …
+constexpr auto kPatience = std::chrono::milliseconds(4);     // … heartbeats and events, for which nobody waits, are let come for so long.
+constexpr std::size_t kExpirySlice = 500;                    // Expired objects deleted in one group.
+constexpr Revision kCompactionStep = 1000;                   // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
 constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is tried when nobody writes.
@@ -29,9 +31,10 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
   bool wakes = true;
   {
     MutexLock lock(queue_mutex_);
+    const bool is_first_awaited = !proposal.relaxed_durability && !std::exchange(is_awaited_, true);
     queue_.push_back({std::move(proposal), std::move(result)});
     if (gathering_ && queue_.size() >= kGathered) gathering_ = false;
-    wakes = !gathering_;
+    wakes = !gathering_ || is_first_awaited;
   }
   if (synchronous_) {
     run_synchronously();
@@ -45,7 +48,10 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
 void ObjectCacheImpl::gather(std::size_t last_group) {
   if (last_group < 2 || stopping_ || queue_.size() >= kGathered) return;
   gathering_ = true;
-  wake_.wait_for(queue_mutex_, kGathering, [this]() BERTH_REQUIRES(queue_mutex_) { return !gathering_ || stopping_; });
+  const auto is_over = [this]() BERTH_REQUIRES(queue_mutex_) { return !gathering_ || stopping_; };
+  const bool is_patient = !is_awaited_ && last_group >= kCrowd;
+  if (is_patient) wake_.wait_for(queue_mutex_, kPatience, [&]() BERTH_REQUIRES(queue_mutex_) { return is_over() || is_awaited_; });
+  if (!is_patient || is_awaited_) wake_.wait_for(queue_mutex_, kGathering, is_over);
   gathering_ = false;
 }
 
@@ -65,6 +71,7 @@ void ObjectCacheImpl::run() {
       last_group = count;
       batch.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.begin() + static_cast<std::ptrdiff_t>(count)));
       queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+      is_awaited_ = !queue_.empty();
       stop = stopping_ && batch.empty();
     }
     if (stop) break;
