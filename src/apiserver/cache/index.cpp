@@ -41,16 +41,12 @@ IndexLeaf& LeafRef::writable() {
 }
 
 ObjectPtr ObjectIndex::find(std::string_view key) const {
-  auto resource = resources_.find(resource_prefix(key));
-  if (resource == resources_.end()) return nullptr;
-  auto leaf = resource->second.leaves.upper_bound(key);
-  if (leaf == resource->second.leaves.begin()) return nullptr;
-  const auto& items = std::prev(leaf)->second->items;
-  std::size_t at = lower_bound(items, key);
-  return at < items.size() && items[at]->key == key ? items[at] : nullptr;
+  const auto known = by_key_.find(key);
+  return known == by_key_.end() ? nullptr : known->object;
 }
 
 void ObjectIndex::put(ObjectPtr object) {
+  if (const auto [known, is_new] = by_key_.insert({object}); !is_new) known->object = object;
   auto found = resources_.find(resource_prefix(object->key));
   if (found == resources_.end()) found = resources_.emplace(resource_prefix(object->key), Resource{}).first;
   Resource& resource = found->second;
@@ -90,6 +86,7 @@ void ObjectIndex::erase(std::string_view key) {
   --leaf;
   std::size_t at = lower_bound(leaf->second->items, key);
   if (at >= leaf->second->items.size() || leaf->second->items[at]->key != key) return;
+  by_key_.erase(by_key_.find(key));
   auto& items = leaf->second.writable().items;
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
   --resource.count;

@@ -379,7 +379,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   }
   if (node.needs_status || (node.next_status <= now && !node.is_steady)) {
     node.needs_status = false;
-    node.next_status = now + options_.status_period;
+    while (node.next_status <= now) node.next_status += options_.status_period;
     return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
   }
   const bool becomes_steady = options_.steady_heartbeats && !node.is_steady;

@@ -255,7 +255,8 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
       if (!write) break;
       ++in_flight;
       client::Call call = to_call(*write);
-      call.answer = client::Answer::kIdentity;
+      // Of what is written over and over only the outcome counts.
+      call.answer = write->kind == Write::Kind::kCreateNode ? client::Answer::kIdentity : client::Answer::kNone;
       std::optional<net::tracing::Scope> scope;
       if (const auto way = way_of(*write)) scope.emplace(*way);
       client.call(std::move(call), guarded([write = std::move(*write)](Impl& self, const client::ApiResult<json::Value>& result) {
