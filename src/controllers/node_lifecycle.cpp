@@ -66,10 +66,11 @@ class NodeLifecycleController final : public Controller {
     std::string renewed;     ///< The Lease's renewTime.
     std::string ready = "";  ///< Ready's status; empty: no such condition.
     std::string zone;
-    bool counted = false;      ///< In the zone's counts.
-    bool registered = false;   ///< RegisteredNode was recorded.
-    bool pods_marked = false;  ///< Its pods were marked not Ready since it fell silent.
-    bool fell_silent = false;  ///< We turned it from Ready to Unknown, and have not told of it yet.
+    bool counted = false;                 ///< In the zone's counts.
+    bool registered = false;              ///< RegisteredNode was recorded.
+    bool pods_marked = false;             ///< Its pods were marked not Ready since it fell silent.
+    bool fell_silent = false;             ///< We turned it from Ready to Unknown, and have not told of it yet.
+    std::optional<std::int64_t> settled;  ///< The revision of a ready node about which there was nothing to do.
   };
   void see_node(const Event& event, TimePoint now, KeySink& sink);
   void see_lease(const Object& lease, TimePoint now, KeySink& sink);
@@ -222,20 +223,20 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
     plan.events.push_back(note_about(kinds().node, *node, "Normal", "RegisteredNode",
                                      fmt::format("Node {} event: Registered Node {} in Controller", name, name)));
   }
-  const auto parsed = node->parsed();
-  const json::Value& document = *parsed;
   const Duration grace = health.ready.empty() ? options_.startup_grace_period : options_.monitor_grace_period;
   const TimePoint lost_at = health.probed + grace;
-  if (health.is_steady) {
-    // Neither lost nor to be looked at again before it says so.
-  } else if (now > lost_at) {
+  // One that is steady is neither lost nor to be looked at again before it says so.
+  const bool is_lost = !health.is_steady && now > lost_at;
+  if (!health.is_steady && !is_lost) plan.requeue_after = lost_at - now + std::chrono::milliseconds(1);
+  if (!is_lost && health.settled == node->revision()) return plan;
+  const auto parsed = node->parsed();
+  const json::Value& document = *parsed;
+  if (is_lost) {
     mark_unknown(plan, *node, document, now);
     if (!plan.writes.empty()) {
       health.fell_silent |= health.ready == "True";
       return plan;  // Taints follow when the conditions are there.
     }
-  } else {
-    plan.requeue_after = lost_at - now + std::chrono::milliseconds(1);
   }
   if (auto write = fix_taints(*node, document, health, plan, now)) plan.writes.push_back(std::move(*write));
   json::Object labels;
@@ -253,6 +254,8 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
           note_about(kinds().node, *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name)));
     mark_pods(plan, name, cache, now);
   }
+  health.settled.reset();
+  if (health.ready == "True" && plan.writes.empty()) health.settled = node->revision();
   return plan;
 }
 

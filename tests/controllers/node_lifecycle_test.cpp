@@ -58,6 +58,26 @@ TEST(NodeLifecycle, ANodeThatNeverReportsGetsTheStartupGracePeriod) {
   }
 }
 
+TEST(NodeLifecycle, ANodeThatWasWellForLongIsLookedAtWhenItChangesAndWhenItFallsSilent) {
+  NodeWorld world(2, with_grace(seconds(40)));
+  world.run(minutes(5), 2);
+  world.taint(fmt::format("[{{key: '{}', effect: NoSchedule}}, {{key: mine, effect: NoSchedule}}]", kTaintNotReady));
+  world.run(seconds(10), 2);
+  EXPECT_FALSE(world.has_taint("n0", kTaintNotReady, "NoSchedule")) << "nothing asks for it";
+  EXPECT_TRUE(world.has_taint("n0", "mine", "NoSchedule"));
+  world.put_condition("n0", "DiskPressure", "True");
+  world.run(minutes(2), 2);
+  EXPECT_TRUE(world.has_taint("n0", kTaintDiskPressure, "NoSchedule"));
+  world.run(seconds(41), 0);
+  EXPECT_EQ(condition_status(world.api.get(kinds().node, "n0"), "Ready"), "Unknown");
+  world.run(seconds(10), 2);
+  world.put_condition("n0", "Ready", "True");
+  world.run(minutes(1), 2);
+  EXPECT_FALSE(world.has_taint("n0", kTaintUnreachable, "NoSchedule"));
+  world.run(seconds(41), 0);
+  EXPECT_EQ(condition_status(world.api.get(kinds().node, "n0"), "Ready"), "Unknown") << "and again";
+}
+
 TEST(NodeLifecycle, StatusAloneIsASignOfLife) {
   NodeWorld world(2);
   for (int i = 0; i < 6; ++i) {
