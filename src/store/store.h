@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -26,6 +27,13 @@ struct Record {
   Bytes value;
 };
 
+/// What a record says of itself before its value is read.
+struct RecordHead {
+  Revision revision = 0, previous_revision = 0;
+  std::string_view key;  ///< Good until the next record.
+  bool is_delete = false;
+};
+
 /// What a store says of itself at start.
 struct StoreState {
   Revision last_revision = 0;
@@ -44,6 +52,9 @@ class Store {
   /// Reads all records after `after` in revision order, superseded ones and tombstones included as far as they are not compacted.
   /// With after = 0: every live key's last record at least. Stops with the callback's error.
   virtual Result<void> read(Revision after, const std::function<Result<void>(Record)>& each) = 0;
+  /// The same from the newest to the oldest, and only those that `wants` asks for, which is told of each before its value is read: of a log
+  /// most is superseded. What is not wanted is not looked at, damaged or not.
+  virtual Result<void> read_back(const std::function<bool(const RecordHead&)>& wants, const std::function<Result<void>(Record)>& each);
   /// Forgets records superseded by one up to and including `revision`, and tombstones up to it. Its cost grows with the number of revisions
   /// since the last compaction; the caller keeps it short by going in steps. A revision below state().compacted_revision does nothing.
   virtual Result<void> compact(Revision revision) = 0;

@@ -39,6 +39,48 @@ TEST_F(ObjectCacheRestart, StateHistoryAndRevisionsComeBack) {
             (std::vector<std::string>{"ADDED default/b@2", "MODIFIED default/a@3", "DELETED default/b@4", "ADDED default/c@5"}));
 }
 
+/// One kind is written a hundred times as often as the other, whose history must not suffer by it.
+TEST_F(ObjectCacheRestart, ALogThatIsMostlySupersededComesBackAsItWas) {
+  const CacheOptions options{.history_events = 40};
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    store::TemporaryDirectory directory;
+    cache_.reset();
+    open(store::open_or_fail(directory.file("s.db")), true, options);
+    std::mt19937 random(seed);
+    const auto write = [&](const char* plural, unsigned objects) {
+      auto proposal = random() % 5 == 0 ? delete_proposal("default", fmt::format("o{}", random() % objects))
+                                        : pod_proposal({.name = fmt::format("o{}", random() % objects)});
+      const std::string name = proposal.key.substr(proposal.key.rfind('/') + 1);
+      proposal.key = make_key("", plural, "default", name);
+      (void)propose(std::move(proposal));
+    };
+    for (int i = 0; i < 2000; ++i) {
+      write(random() % 100 == 0 ? "configmaps" : "pods", 30);
+    }
+    using Seen = std::vector<std::string>;
+    const auto everything = [&] {
+      Seen all;
+      for (const char* plural : {"pods", "configmaps"}) {
+        const WatchFilter filter{.prefix = make_prefix("", plural)};
+        for (const auto& object : cache_->list(filter, {}, 0).items)
+          all.push_back(fmt::format("{} {} {} {}", object->key, object->revision, object->create_revision, object->text().here()));
+        for (Revision after = 0; after <= cache_->revision(); ++after) {
+          auto sink = std::make_shared<RecordingSink>();
+          const auto watch = cache_->watch(filter, after, false, sink);
+          if (watch == nullptr) continue;
+          all.push_back(fmt::format("{} after {}", plural, after));
+          for (const auto& event : sink->events()) all.push_back(event);
+        }
+      }
+      return all;
+    };
+    const Seen before = everything();
+    cache_.reset();
+    open(store::open_or_fail(directory.file("s.db")), true, options);
+    EXPECT_EQ(everything(), before) << "seed " << seed;
+  }
+}
+
 TEST_F(ObjectCacheRestart, WatchFromBeforeTheCompactionIsRefused) {
   CacheOptions options{.history_events = 100};
   reopen(options);

@@ -347,6 +347,32 @@ TEST(SqliteStore, AMissingEndIsNoticedByWhoReads) {
   EXPECT_NE(read.error().message.find("the records after revision 3 are missing"), std::string::npos) << read.error().message;
 }
 
+TEST(SqliteStore, WhatIsReadBackIsWholeWhereItIsLookedAt) {
+  const auto read_back = [](const std::string& path, Revision unwanted) {
+    return open_or_fail(path)->read_back([&](const RecordHead& head) { return head.revision != unwanted; },
+                                         [](const Record&) -> Result<void> { return {}; });
+  };
+  for (const Revision gone : {1, 3, 4}) {
+    TemporaryDirectory directory;
+    fill(directory.file("s.db"), 5);
+    run_sql(directory.file("s.db"), fmt::format("DELETE FROM log WHERE revision = {}", gone).c_str());
+    const auto read = read_back(directory.file("s.db"), 0);
+    ASSERT_FALSE(read) << gone;
+    EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+    EXPECT_NE(read.error().message.find(fmt::format("revision {} is missing", gone)), std::string::npos) << read.error().message;
+  }
+  TemporaryDirectory directory;
+  fill(directory.file("s.db"), 5);
+  run_sql(directory.file("s.db"), "UPDATE log SET value = 'another' WHERE revision = 2");
+  const auto read = read_back(directory.file("s.db"), 0);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("the record of revision 2 is damaged"), std::string::npos) << read.error().message;
+  EXPECT_TRUE(read_back(directory.file("s.db"), 2)) << "nobody asked for it";
+  auto store = open_or_fail(directory.file("s.db"));
+  run_sql(directory.file("s.db"), "DELETE FROM log WHERE revision > 3");
+  EXPECT_FALSE(store->read_back([](const RecordHead&) { return false; }, [](const Record&) -> Result<void> { return {}; }));
+}
+
 TEST(SqliteStore, AReadFromTheEndIsInOrder) {
   TemporaryDirectory directory;
   fill(directory.file("s.db"), 5);

@@ -86,6 +86,36 @@ TEST_P(StoreSuite, ReadsTheTailOnly) {
   EXPECT_TRUE(revisions(*store_, 3).empty());
 }
 
+TEST_P(StoreSuite, ReadsBackWhatIsWanted) {
+  commit({put(1, "//pods/a/p", "1"), put(2, "//pods/a/q", "2"), put(3, "//pods/a/p", "3", 1, 1), tombstone(4, "//pods/a/q", 2, 2)});
+  std::vector<std::string> told, read;
+  const auto read_back = [&](std::size_t most) {
+    return store_->read_back(
+        [&](const RecordHead& head) {
+          told.push_back(fmt::format("{} {} after {}{}", head.revision, head.key, head.previous_revision, head.is_delete ? ", gone" : ""));
+          return head.revision != 2;
+        },
+        [&](const Record& record) -> Result<void> {
+          if (read.size() == most) return fail(ErrorCode::kUnavailable, "enough");
+          read.push_back(fmt::format("{} of {}: {}", record.revision, record.create_revision, record.value ? *record.value : "gone"));
+          return {};
+        });
+  };
+  ASSERT_TRUE(read_back(9));
+  EXPECT_EQ(told, (std::vector<std::string>{"4 //pods/a/q after 2, gone", "3 //pods/a/p after 1", "2 //pods/a/q after 0",
+                                            "1 //pods/a/p after 0"}));
+  EXPECT_EQ(read, (std::vector<std::string>{"4 of 2: gone", "3 of 1: 3", "1 of 1: 1"}));
+  read.clear();
+  const auto stopped = read_back(2);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().message, "enough");
+  EXPECT_EQ(read.size(), 2U);
+  ASSERT_TRUE(store_->compact(4));
+  told.clear();
+  ASSERT_TRUE(read_back(9));
+  EXPECT_EQ(told, std::vector<std::string>{"3 //pods/a/p after 1"});
+}
+
 TEST_P(StoreSuite, RefusesRevisionsThatDoNotFollowAndWritesNothing) {
   commit({put(1, "//pods/a/p", "1")});
   for (auto records : {std::vector<Record>{put(1, "//pods/a/q", "x")},

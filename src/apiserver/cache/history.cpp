@@ -35,6 +35,11 @@ void History::add(CacheEvent change) {
   }
 }
 
+void History::begin(std::string_view resource, Revision floor) {
+  const auto ring = rings_.try_emplace(std::string(resource)).first;
+  ring->second.floor = std::max(floor_, floor);
+}
+
 void History::drop_oldest(Ring& ring) {
   std::size_t cost = cost_of(ring.changes.front());
   ring.floor = ring.changes.front().revision();

@@ -27,6 +27,8 @@ class History {
   /// Nothing up to and including `floor` is known.
   History(std::size_t max_events, std::size_t max_bytes, Revision floor) : max_events_(max_events), max_bytes_(max_bytes), floor_(floor) {}
   void add(CacheEvent change);
+  /// Of this resource ("/GROUP/PLURAL/") nothing up to and including `floor` is known either.
+  void begin(std::string_view resource, Revision floor);
   /// True when every change below `prefix` after `revision` is still here.
   [[nodiscard]] bool reaches(std::string_view prefix, Revision revision) const;
   /// Changes to objects below `prefix` after `revision`, oldest first. Requires reaches().

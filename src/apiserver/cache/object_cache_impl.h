@@ -129,7 +129,9 @@ class ObjectCacheImpl final : public PublishedObjects {
   void enter_read_only(const Error& error);
   // object_cache_load.cpp
   struct Loaded;
-  void apply_loaded(Loaded loaded) BERTH_NO_THREAD_SAFETY_ANALYSIS;
+  struct LoadedHistory;
+  void apply_loaded(Loaded loaded, LoadedHistory& history) BERTH_NO_THREAD_SAFETY_ANALYSIS;
+  void enter_history(LoadedHistory history) BERTH_NO_THREAD_SAFETY_ANALYSIS;
 
   std::unique_ptr<store::Store> store_;
   const Clock& clock_;

@@ -1,6 +1,7 @@
 #include "apiserver/encryption/store.h"
 
 #include <map>
+#include <unordered_set>
 
 #include "base/mutex.h"
 
@@ -49,31 +50,55 @@ class EncryptedStore final : public store::Store {
 
   Result<void> read(store::Revision after, const std::function<Result<void>(store::Record)>& each) override {
     std::map<std::string, std::string> unreadable;  // Keys whose last value does not decrypt, and why.
-    auto done = inner_->read(after, [&](store::Record record) -> Result<void> {
-      if (record.value == nullptr) {
-        unreadable.erase(record.key);
-        stale_->set(record.key, false);
-        return each(std::move(record));
-      }
-      if (configuration_.rules.empty() && !record.value->starts_with(kPrefix)) return each(std::move(record));
-      auto plain = open(record);
-      if (!plain) {
-        unreadable[record.key] = plain.error().message;
-        return {};
-      }
+    const auto done = inner_->read(after, [&](store::Record record) -> Result<void> {
       unreadable.erase(record.key);
-      stale_->set(record.key, plain->is_stale);
-      if (plain->value != *record.value) record.value = std::make_shared<const std::string>(std::move(plain->value));
-      return each(std::move(record));
+      return pass_on(std::move(record), true, unreadable, each);
     });
-    if (!done || unreadable.empty()) return done;
+    return done ? tell(unreadable) : done;
+  }
+
+  Result<void> read_back(const std::function<bool(const store::RecordHead&)>& wants,
+                         const std::function<Result<void>(store::Record)>& each) override {
+    std::map<std::string, std::string> unreadable;
+    std::unordered_set<std::string> seen;  // Of the keys that may be encrypted: what comes first of one is its last value.
+    const auto done = inner_->read_back(wants, [&](store::Record record) -> Result<void> {
+      const bool is_last = !may_be_sealed(record) || seen.insert(record.key).second;
+      return pass_on(std::move(record), is_last, unreadable, each);
+    });
+    return done ? tell(unreadable) : done;
+  }
+
+ private:
+  [[nodiscard]] bool may_be_sealed(const store::Record& record) const {
+    return !configuration_.rules.empty() || (record.value != nullptr && record.value->starts_with(kPrefix));
+  }
+
+  /// A record in clear. One that cannot be read is passed over; if its key has no later value, it is noted.
+  Result<void> pass_on(store::Record record, bool is_last, std::map<std::string, std::string>& unreadable,
+                       const std::function<Result<void>(store::Record)>& each) {
+    if (record.value == nullptr) {
+      if (is_last) stale_->set(record.key, false);
+      return each(std::move(record));
+    }
+    if (!may_be_sealed(record)) return each(std::move(record));
+    auto plain = open(record);
+    if (!plain) {
+      if (is_last) unreadable[record.key] = plain.error().message;
+      return {};
+    }
+    if (is_last) stale_->set(record.key, plain->is_stale);
+    if (plain->value != *record.value) record.value = std::make_shared<const std::string>(std::move(plain->value));
+    return each(std::move(record));
+  }
+
+  [[nodiscard]] Result<void> tell(const std::map<std::string, std::string>& unreadable) const {
+    if (unreadable.empty()) return {};
     const auto& [key, why] = *unreadable.begin();
     const std::string others = unreadable.size() == 1 ? "" : fmt::format(" (and {} other objects)", unreadable.size() - 1);
     return fail(ErrorCode::kCorrupt,
                 fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, opening_advice(configuration_)));
   }
 
- private:
   [[nodiscard]] const ResourceRule* rule_of(std::string_view key) const {
     const auto [group, plural] = resource_of(key);
     return configuration_.rule_of(group, plural);

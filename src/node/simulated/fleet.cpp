@@ -321,7 +321,19 @@ void Fleet::advance(TimePoint now) {
   }
 }
 
+/// Nodes and pods take turns: heartbeats of very many nodes, which a busy server takes as they come due, must not keep every pod waiting.
 std::optional<Write> Fleet::next_write(TimePoint now) {
+  pods_turn_ = !pods_turn_;
+  auto write = pods_turn_ ? next_pod_write(now) : next_node_write(now);
+  if (!write) write = pods_turn_ ? next_node_write(now) : next_pod_write(now);
+  if (!write && !events_.empty()) {
+    write = std::move(events_.front());
+    events_.pop_front();
+  }
+  return write;
+}
+
+std::optional<Write> Fleet::next_node_write(TimePoint now) {
   while (!node_queue_.empty()) {
     const NodeRef node = node_queue_.front();
     node_queue_.pop_front();
@@ -336,6 +348,10 @@ std::optional<Write> Fleet::next_write(TimePoint now) {
     if (!node->is_dead && (node->pods_with_usage > 0 || !node->pressure.empty())) next = std::min(next, node->next_check);
     if (next != TimePoint::max()) schedule(node, std::max(node->not_before, next));
   }
+  return std::nullopt;
+}
+
+std::optional<Write> Fleet::next_pod_write(TimePoint now) {
   while (!pod_queue_.empty()) {
     const PodRef pod = pod_queue_.front();
     pod_queue_.pop_front();
@@ -349,11 +365,6 @@ std::optional<Write> Fleet::next_write(TimePoint now) {
       pod->is_writing = true;
       return write;
     }
-  }
-  if (!events_.empty()) {
-    Write write = std::move(events_.front());
-    events_.pop_front();
-    return write;
   }
   return std::nullopt;
 }

@@ -95,8 +95,8 @@ struct Write {
 };
 
 struct WriteOutcome {
-  int code = 200;                     ///< HTTP status; 0: the server was not reached.
-  std::string uid;     ///< Of the object in the answer to a creation.
+  int code = 200;   ///< HTTP status; 0: the server was not reached.
+  std::string uid;  ///< Of the object in the answer to a creation.
 };
 
 /// Pure; not thread-safe. Times must not go backwards.
@@ -133,7 +133,7 @@ class Fleet {
 
   [[nodiscard]] std::optional<TimePoint> next_wake() const;
   void advance(TimePoint now);
-  /// The next write, or nullopt when there is none to start now.
+  /// The next write, or nullopt when there is none to start now; of a node and of a pod in turn.
   std::optional<Write> next_write(TimePoint now);
   void finish_write(const Write& write, const WriteOutcome& outcome, TimePoint now);
 
@@ -180,6 +180,8 @@ class Fleet {
   void set_dead(const NodeRef& node, bool dead, TimePoint now);
   void report_again(const NodeRef& node);
   void end_steadiness(const NodeRef& node, TimePoint now);
+  std::optional<Write> next_node_write(TimePoint now);
+  std::optional<Write> next_pod_write(TimePoint now);
   std::optional<Write> node_write(Node& node, TimePoint now);
   std::optional<Write> pod_write(Pod& pod, TimePoint now);
   void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
@@ -213,6 +215,7 @@ class Fleet {
   std::uint64_t arrivals_ = 0;
   std::deque<NodeRef> node_queue_;
   std::deque<PodRef> pod_queue_;
+  bool pods_turn_ = false;
   std::deque<Write> events_;
   std::deque<ProgramOrder> program_orders_;
   std::uint64_t event_number_ = 0;

@@ -27,6 +27,8 @@ constexpr const char* kSchema =
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO meta VALUES('compacted_revision', 0);";
 
+constexpr std::string_view kRecords = "SELECT revision, create_revision, previous_revision, checksum, key, value FROM log";
+
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   auto product = static_cast<unsigned __int128>(a ^ 0x9e3779b97f4a7c15ULL) * (b ^ 0xd6e8feb86659fd93ULL);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
@@ -302,40 +304,69 @@ Result<void> SqliteStore::set_sync(bool sync) {
   return {};
 }
 
+Result<void> SqliteStore::for_each_row(sqlite3_stmt* statement, const std::function<Result<void>()>& each) {
+  for (;;) {
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE) return {};
+    if (code != SQLITE_ROW) return std::unexpected(describe(db_.get(), code, options_.path, "reading"));
+    if (auto ok = each(); !ok) return ok;
+  }
+}
+
+/// Of a row of kRecords, whole.
+Result<Record> SqliteStore::record_of(sqlite3_stmt* row) const {
+  Record record{.revision = sqlite3_column_int64(row, 0),
+                .create_revision = sqlite3_column_int64(row, 1),
+                .previous_revision = sqlite3_column_int64(row, 2)};
+  record.key = column_view(row, 4);
+  if (sqlite3_column_type(row, 5) != SQLITE_NULL) record.value = make_bytes(std::string(column_view(row, 5)));
+  if (record_checksum(record) == sqlite3_column_int64(row, 3)) return record;
+  return fail(ErrorCode::kCorrupt, fmt::format("{}: the record of revision {} is damaged (its checksum does not fit). Nothing was changed. "
+                                               "Restore the file from a backup.",
+                                               options_.path, record.revision));
+}
+
+Error SqliteStore::missing(Revision revision) const {
+  return {ErrorCode::kCorrupt,
+          fmt::format("{}: revision {} is missing. Nothing was changed. Restore the file from a backup.", options_.path, revision)};
+}
+
 Result<void> SqliteStore::read(Revision after, const std::function<Result<void>(Record)>& each) {
-  auto select =
-      prepare(db_.get(), options_.path,
-              "SELECT revision, create_revision, previous_revision, checksum, key, value FROM log WHERE revision > ? ORDER BY revision");
+  auto select = prepare(db_.get(), options_.path, fmt::format("{} WHERE revision > ? ORDER BY revision", kRecords));
   if (!select) return std::unexpected(select.error());
   sqlite3_stmt* s = select->get();
   sqlite3_bind_int64(s, 1, after);
   Revision last = std::max(after, state_.compacted_revision);
-  for (;;) {
-    int code = sqlite3_step(s);
-    if (code == SQLITE_DONE) break;
-    if (code != SQLITE_ROW) return std::unexpected(describe(db_.get(), code, options_.path, "reading"));
-    Record record{.revision = sqlite3_column_int64(s, 0),
-                  .create_revision = sqlite3_column_int64(s, 1),
-                  .previous_revision = sqlite3_column_int64(s, 2)};
-    record.key = column_view(s, 4);
-    if (sqlite3_column_type(s, 5) != SQLITE_NULL) record.value = make_bytes(std::string(column_view(s, 5)));
-    if (record_checksum(record) != sqlite3_column_int64(s, 3)) {
-      return fail(ErrorCode::kCorrupt,
-                  fmt::format("{}: the record of revision {} is damaged (its checksum does not fit). Nothing was changed. "
-                              "Restore the file from a backup.",
-                              options_.path, record.revision));
-    }
-    if (record.revision > state_.compacted_revision && record.revision != ++last) {
-      return fail(ErrorCode::kCorrupt,
-                  fmt::format("{}: revision {} is missing. Nothing was changed. Restore the file from a backup.", options_.path, last));
-    }
-    if (auto ok = each(std::move(record)); !ok) return ok;
-  }
-  if (last != std::max(after, state_.last_revision)) {
+  auto done = for_each_row(s, [&]() -> Result<void> {
+    auto record = record_of(s);
+    if (!record) return std::unexpected(record.error());
+    if (record->revision > state_.compacted_revision && record->revision != ++last) return std::unexpected(missing(last));
+    return each(std::move(*record));
+  });
+  if (done && last != std::max(after, state_.last_revision)) {
     return fail(ErrorCode::kCorrupt,
                 fmt::format("{}: the records after revision {} are missing. Nothing was changed.", options_.path, last));
   }
-  return {};
+  return done;
+}
+
+Result<void> SqliteStore::read_back(const std::function<bool(const RecordHead&)>& wants, const std::function<Result<void>(Record)>& each) {
+  auto select = prepare(db_.get(), options_.path, fmt::format("{} ORDER BY revision DESC", kRecords));
+  if (!select) return std::unexpected(select.error());
+  sqlite3_stmt* s = select->get();
+  Revision next = state_.last_revision;  // Of those that are not compacted each is there.
+  auto done = for_each_row(s, [&]() -> Result<void> {
+    const RecordHead head{sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 2), column_view(s, 4),
+                          sqlite3_column_type(s, 5) == SQLITE_NULL};
+    if (next > state_.compacted_revision && head.revision != next) return std::unexpected(missing(next));
+    next = head.revision - 1;
+    if (!wants(head)) return {};
+    auto record = record_of(s);
+    if (!record) return std::unexpected(record.error());
+    return each(std::move(*record));
+  });
+  if (done && next > state_.compacted_revision) return std::unexpected(missing(next));
+  return done;
 }
 
 Result<void> SqliteStore::compact(Revision revision) {

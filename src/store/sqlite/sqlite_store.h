@@ -31,6 +31,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] StoreState state() const override { return state_; }
   Result<void> commit(std::span<const Record> records, bool sync) override;
   Result<void> read(Revision after, const std::function<Result<void>(Record)>& each) override;
+  Result<void> read_back(const std::function<bool(const RecordHead&)>& wants, const std::function<Result<void>(Record)>& each) override;
   Result<void> compact(Revision revision) override;
   Result<void> probe() override;
 
@@ -39,6 +40,10 @@ class SqliteStore final : public Store {
   Result<void> prepare_statements();
   Result<void> load_state();
   Result<void> insert(const Record& record);
+  /// Steps through a statement's rows until `each` says that it is enough.
+  Result<void> for_each_row(sqlite3_stmt* statement, const std::function<Result<void>()>& each);
+  Result<Record> record_of(sqlite3_stmt* row) const;
+  [[nodiscard]] Error missing(Revision revision) const;
   Result<void> compact_slice(Revision until);
   Result<void> set_sync(bool sync);
   /// Runs `body` in one transaction: all of it or nothing.
