@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -45,7 +45,7 @@ class CpuManagerTest : public ::testing::Test {
   static std::optional<Refusal> admit(CpuManager& manager, const json::Value& pod, std::set<std::string> others) {
     others.emplace(json::get_string(pod, {"metadata", "uid"}));
     manager.keep_only(others);
-    return numa::admit({}, {}, pod, {&manager});
+    return numa::admit({}, {}, numa::wishes_of(model::PodView::parse(pod)), {&manager});
   }
   std::string root_;
   int changes_ = 0;

@@ -155,7 +155,7 @@ std::optional<Refusal> NodeDrivers::refuse(const json::Value& pod, const std::ve
   std::set<std::string> known{std::string(json::get_string(pod, {"metadata", "uid"}))};
   for (const auto& other : active) known.emplace(json::get_string(other, {"metadata", "uid"}));
   for (numa::Giver* giver : givers) giver->keep_only(known);
-  return numa::admit(alignment_, machine_, pod, givers);
+  return numa::admit(alignment_, machine_, numa::wishes_of(model::PodView::parse(pod)), givers);
 }
 
 void NodeDrivers::give_to(PodEnvironment& environment) const {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "node/admission.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 class CpuManager;

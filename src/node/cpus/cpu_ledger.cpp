@@ -6,9 +6,7 @@
 #include <bit>
 #include <tuple>
 
-#include "model/quantity.h"
-#include "node/eviction/pod_facts.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -159,77 +157,57 @@ CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::si
   return out;
 }
 
-std::size_t own_cpus(const json::Value& pod, const json::Value& container) {
-  const eviction::PodFacts facts = eviction::read_pod_facts(pod);
-  if (facts.qos != eviction::QosClass::kGuaranteed || facts.has_pod_level_resources) return 0;
-  const auto amount = model::Quantity::parse(
-      json::get_string(container, {"resources", "requests", "cpu"}, json::get_string(container, {"resources", "limits", "cpu"})));
-  if (!amount || amount->milli_value() <= 0 || amount->milli_value() % 1000 != 0) return 0;
-  return static_cast<std::size_t>(amount->milli_value() / 1000);
-}
-
 CpuSet CpuLedger::take(const CpuSet& available, std::size_t count) const {
   if (!policy_.is_spread) return take_close(topology_, available, count, policy_.by_cache);
   return take_spread(topology_, available, count, policy_.full_cores_only ? static_cast<std::size_t>(topology_.threads_per_core()) : 1);
 }
 
 std::vector<numa::Hint> CpuLedger::possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const {
-  const numa::NodeSet all = all_nodes(topology_);
-  int fewest = std::popcount(all);
-  std::vector<numa::Hint> out;
-  numa::for_each_subset(all, [&](numa::NodeSet nodes) {
-    if (of_nodes(topology_, topology_.all(), nodes).size() >= count) fewest = std::min(fewest, std::popcount(nodes));
-    if (of_nodes(topology_, lent, nodes) != lent) return;
-    if (lent.size() + of_nodes(topology_, available, nodes).size() >= count) out.push_back({nodes, false});
+  const auto could = [&](numa::NodeSet nodes) { return of_nodes(topology_, topology_.all(), nodes).size() >= count; };
+  return numa::hints_where(all_nodes(topology_), could, [&](numa::NodeSet nodes) {
+    return of_nodes(topology_, lent, nodes) == lent && lent.size() + of_nodes(topology_, available, nodes).size() >= count;
   });
-  numa::prefer_narrow(out, fewest);
-  return out;
 }
 
-numa::HintsByResource CpuLedger::hints(const json::Value& pod, const json::Value& container) const {
-  const std::size_t count = own_cpus(pod, container);
+numa::HintsByResource CpuLedger::hints(const numa::PodWishes& pod, const numa::Wish& container) const {
+  const auto count = static_cast<std::size_t>(container.cpus);
   if (count == 0) return {};
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
-  if (!has_own(uid, name)) return {{"cpu", possible(free(), lent(uid), count)}};
-  const CpuSet& own = own_.at(uid).at(name);
+  if (!has_own(pod.uid, container.name)) return {{"cpu", possible(free(), lent(pod.uid), count)}};
+  const CpuSet& own = own_.at(pod.uid).at(container.name);
   return {{"cpu", own.size() == count ? possible(own, {}, count) : std::vector<numa::Hint>{}}};
 }
 
-numa::HintsByResource CpuLedger::pod_hints(const json::Value& pod) const {
-  const auto count = static_cast<std::size_t>(
-      numa::most_at_a_time(pod, [&](const json::Value& container) { return static_cast<std::int64_t>(own_cpus(pod, container)); }));
-  if (count == 0) return {};
-  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  CpuSet own = lent(uid);
-  if (const auto known = own_.find(uid); known != own_.end())
-    for (const auto& [name, cpus] : known->second) own.insert(cpus.begin(), cpus.end());
+numa::HintsByResource CpuLedger::pod_hints(const numa::PodWishes& pod) const {
+  const auto most = pod.most_at_a_time();
+  const auto cpus = most.find("cpu");
+  if (cpus == most.end()) return {};
+  const auto count = static_cast<std::size_t>(cpus->second);
+  CpuSet own = lent(pod.uid);
+  if (const auto known = own_.find(pod.uid); known != own_.end())
+    for (const auto& [name, theirs] : known->second) own.insert(theirs.begin(), theirs.end());
   return {{"cpu", own.size() == count ? possible(own, {}, count) : possible(free(), own, count)}};
 }
 
-std::optional<Refusal> CpuLedger::give(const json::Value& pod, const json::Value& container, const numa::Hint& near) {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
-  const std::size_t count = own_cpus(pod, container);
+std::optional<Refusal> CpuLedger::give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) {
+  const std::string &uid = pod.uid, &name = container.name;
+  const auto count = static_cast<std::size_t>(container.cpus);
   if (count == 0 || has_own(uid, name)) return std::nullopt;
-  const auto threads = static_cast<std::size_t>(topology_.threads_per_core());
-  if (policy_.full_cores_only && count % threads != 0)
-    return Refusal{"SMTAlignmentError",
-                   fmt::format("SMT Alignment Error: requested {} cpus not multiple cpus per core = {}", count, threads)};
+  if (policy_.full_cores_only)
+    if (auto refusal = numa::refuse_half_cores(container.cpus, topology_.threads_per_core())) return refusal;
   if (lender_ != uid) {
     lender_ = uid;
     lent_.clear();
   }
   CpuSet available = free();
   available.insert(lent_.begin(), lent_.end());
-  if (available.size() < count)
-    return numa::unexpected(
-        fmt::format("not enough cpus available to satisfy request: requested={}, available={}", count, available.size()));
+  if (available.size() < count) return numa::too_few_cpus(container.cpus, static_cast<std::int64_t>(available.size()));
   CpuSet cpus;
   if (near.nodes) {
     const CpuSet aligned = of_nodes(topology_, available, *near.nodes);
     cpus = take(aligned, std::min(aligned.size(), count));
   }
   cpus.merge(take(without(available, cpus), count - cpus.size()));
-  if (numa::is_lender(pod, container))
+  if (container.lends())
     lent_.insert(cpus.begin(), cpus.end());
   else
     lent_ = without(std::move(lent_), cpus);

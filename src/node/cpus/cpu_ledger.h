@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "node/cpus/cpu_topology.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 
@@ -37,10 +37,10 @@ class CpuLedger {
  public:
   CpuLedger(CpuTopology topology, CpuPolicy policy) : topology_(std::move(topology)), policy_(std::move(policy)) {}
 
-  [[nodiscard]] numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const;
-  [[nodiscard]] numa::HintsByResource pod_hints(const json::Value& pod) const;
+  [[nodiscard]] numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container) const;
+  [[nodiscard]] numa::HintsByResource pod_hints(const numa::PodWishes& pod) const;
   /// Gives a container what it is to have alone; what init containers had is had by those after them.
-  [[nodiscard]] std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near);
+  [[nodiscard]] std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near);
   /// What pods that are not among these had is shared again. True: something is.
   bool keep_only(const std::set<std::string>& uids);
   void release(const std::string& uid) { own_.erase(uid); }
@@ -67,8 +67,5 @@ class CpuLedger {
   std::string lender_;
   CpuSet lent_;  ///< What ended init containers of the pod that was admitted last leave to those after them.
 };
-
-/// How many processors a container of the pod has to itself: its request, where that is whole and the pod is Guaranteed; else 0.
-[[nodiscard]] std::size_t own_cpus(const json::Value& pod, const json::Value& container);
 
 }  // namespace berth::node::cpus

@@ -7,7 +7,7 @@
 #include <ranges>
 
 #include "node/numa/kept_ledger.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -28,13 +28,13 @@ class StaticCpus final : public CpuManager {
   void release(const std::string& uid) override {
     change([&](CpuLedger& ledger) { return ledger.release(uid), std::optional<Refusal>(); });
   }
-  numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+  numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container) const override {
     return kept_.look([&](const CpuLedger& ledger) { return ledger.hints(pod, container); });
   }
-  numa::HintsByResource pod_hints(const json::Value& pod) const override {
+  numa::HintsByResource pod_hints(const numa::PodWishes& pod) const override {
     return kept_.look([&](const CpuLedger& ledger) { return ledger.pod_hints(pod); });
   }
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
+  std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) override {
     return change([&](CpuLedger& ledger) { return ledger.give(pod, container, near); });
   }
   std::string cpus_of(const std::string& uid, const std::string& container) const override {

@@ -7,8 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "node/numa/alignment.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {

@@ -4,13 +4,14 @@
 #include <memory>
 #include <string>
 
-#include "node/numa/memory_ledger.h"
+#include "node/numa/numa_machine.h"
+#include "placement/numa/memory_ledger.h"
 
 namespace berth::node::numa {
 
 struct MemoryManagerOptions {
   std::string policy = "None";
-  ReservedMemory reserved;                         ///< reservedMemory.
+  MemoryByNode reserved;                           ///< reservedMemory.
   std::map<std::string, std::int64_t> node_total;  ///< What Node Allocatable reserves of each type, which reservedMemory has to come to.
   std::string checkpoint;                          ///< A file: who has what, for the next process.
 };

@@ -192,9 +192,9 @@ TEST_F(PodDevicesTest, ARuntimeWhoseCallsAreCountedKnowsWhatItKnows) {
 class FakeCpus final : public cpus::CpuManager {
  public:
   void keep_only(const std::set<std::string>&) override {}
-  numa::HintsByResource hints(const json::Value&, const json::Value&) const override { return {}; }
-  numa::HintsByResource pod_hints(const json::Value&) const override { return {}; }
-  std::optional<Refusal> give(const json::Value&, const json::Value&, const numa::Hint&) override { return std::nullopt; }
+  numa::HintsByResource hints(const numa::PodWishes&, const numa::Wish&) const override { return {}; }
+  numa::HintsByResource pod_hints(const numa::PodWishes&) const override { return {}; }
+  std::optional<Refusal> give(const numa::PodWishes&, const numa::Wish&, const numa::Hint&) override { return std::nullopt; }
   void release(const std::string& uid) override {
     const std::lock_guard lock(mutex_);
     released += uid;
