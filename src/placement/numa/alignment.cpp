@@ -11,20 +11,6 @@ namespace {
 
 constexpr int kMostAligned = 8;  ///< NUMA nodes of a machine whose sets are all looked at; max-allowable-numa-nodes allows more.
 
-double mean_distance(const Machine& machine, NodeSet nodes) {
-  const std::vector<int> all = numbers_of(machine.nodes), own = numbers_of(nodes);
-  double sum = 0;
-  for (const int from : own) {
-    const auto distances = machine.distances.find(from);
-    if (distances == machine.distances.end()) continue;
-    for (const int to : own) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(all, to) - all.begin());
-      if (at < distances->second.size()) sum += static_cast<double>(distances->second[at]);
-    }
-  }
-  return own.empty() ? 0 : sum / static_cast<double>(own.size() * own.size());
-}
-
 /// What one choice of hints comes to.
 struct Choice {
   NodeSet common = 0;             ///< That all of them have.
@@ -100,6 +86,20 @@ std::vector<int> numbers_of(NodeSet nodes) {
 
 void for_each_subset(NodeSet nodes, const std::function<void(NodeSet)>& take) {
   for (NodeSet part = nodes; part != 0; part = (part - 1) & nodes) take(part);
+}
+
+double mean_distance(const Machine& machine, NodeSet nodes) {
+  const std::vector<int> all = numbers_of(machine.nodes), own = numbers_of(nodes);
+  double sum = 0;
+  for (const int from : own) {
+    const auto distances = machine.distances.find(from);
+    if (distances == machine.distances.end()) continue;
+    for (const int to : own) {
+      const auto at = static_cast<std::size_t>(std::ranges::find(all, to) - all.begin());
+      if (at < distances->second.size()) sum += static_cast<double>(distances->second[at]);
+    }
+  }
+  return own.empty() ? 0 : sum / static_cast<double>(own.size() * own.size());
 }
 
 std::vector<Hint> hints_where(NodeSet machine, const std::function<bool(NodeSet)>& could, const std::function<bool(NodeSet)>& can) {

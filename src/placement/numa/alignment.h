@@ -45,6 +45,9 @@ struct Machine {
   std::map<int, std::vector<std::int64_t>> distances;  ///< From each node to all, in the order of their numbers (ACPI's SLIT: 10 is near).
 };
 
+/// Between these, each with each and with itself.
+[[nodiscard]] double mean_distance(const Machine& machine, NodeSet nodes);
+
 enum class Align { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
 struct AlignmentPolicy {
