@@ -159,7 +159,7 @@ CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::si
 
 CpuSet CpuLedger::take(const CpuSet& available, std::size_t count) const {
   if (!policy_.is_spread) return take_close(topology_, available, count, policy_.by_cache);
-  return take_spread(topology_, available, count, policy_.full_cores_only ? static_cast<std::size_t>(topology_.threads_per_core()) : 1);
+  return take_spread(topology_, available, count, static_cast<std::size_t>(threads_of_whole_cores()));
 }
 
 std::vector<numa::Hint> CpuLedger::possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const {
@@ -192,8 +192,7 @@ std::optional<Refusal> CpuLedger::give(const numa::PodWishes& pod, const numa::W
   const std::string &uid = pod.uid, &name = container.name;
   const auto count = static_cast<std::size_t>(container.cpus);
   if (count == 0 || has_own(uid, name)) return std::nullopt;
-  if (policy_.full_cores_only)
-    if (auto refusal = numa::refuse_half_cores(container.cpus, topology_.threads_per_core())) return refusal;
+  if (auto refusal = numa::refuse_half_cores(container.cpus, threads_of_whole_cores())) return refusal;
   if (lender_ != uid) {
     lender_ = uid;
     lent_.clear();
@@ -236,6 +235,25 @@ bool CpuLedger::has_own(const std::string& uid, const std::string& container) co
 
 CpuSet CpuLedger::cpus_of(const std::string& uid, const std::string& container) const {
   return has_own(uid, container) ? own_.at(uid).at(container) : shared();
+}
+
+void CpuLedger::tell(numa::Offer& offer) const {
+  const CpuSet allowed = allocatable(), open = free();
+  std::map<int, int> node_of;
+  for (const Cpu& one : topology_.cpus) {
+    node_of[one.id] = one.numa_node;
+    numa::Offer::Amount& amount = offer.amounts["cpu"][one.numa_node];
+    ++amount.capacity;
+    amount.allocatable += allowed.contains(one.id);
+    amount.available += open.contains(one.id);
+  }
+  for (const auto& [uid, pod] : own_) {
+    std::map<int, CpuSet> theirs;  // Once, also those that an init container left to others.
+    for (const auto& [name, cpus] : pod)
+      for (const int cpu : cpus) theirs[node_of[cpu]].insert(cpu);
+    for (const auto& [node, cpus] : theirs)
+      offer.holders[uid].push_back({numa::NodeSet{1} << node, "cpu", static_cast<std::int64_t>(cpus.size())});
+  }
 }
 
 json::Value CpuLedger::checkpoint() const {

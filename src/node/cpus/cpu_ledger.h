@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "node/cpus/cpu_topology.h"
 #include "node/numa/shared.h"
+#include "placement/numa/holdings.h"
 
 namespace berth::node::cpus {
 
@@ -50,6 +51,9 @@ class CpuLedger {
   [[nodiscard]] CpuSet shared() const;
   /// Those that may be somebody's own.
   [[nodiscard]] CpuSet allocatable() const;
+
+  void tell(numa::Offer& offer) const;
+  [[nodiscard]] int threads_of_whole_cores() const { return policy_.full_cores_only ? topology_.threads_per_core() : 1; }
 
   /// The kubelet's cpu_manager_state.
   [[nodiscard]] json::Value checkpoint() const;

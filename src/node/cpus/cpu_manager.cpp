@@ -46,6 +46,12 @@ class StaticCpus final : public CpuManager {
   CpuSet allocatable() const override {
     return kept_.look([](const CpuLedger& ledger) { return ledger.allocatable(); });
   }
+  void tell(numa::Offer& offer) const override {
+    kept_.look([&](const CpuLedger& ledger) { ledger.tell(offer); });
+  }
+  int threads_of_whole_cores() const override {
+    return kept_.look([](const CpuLedger& ledger) { return ledger.threads_of_whole_cores(); });
+  }
 
  private:
   template <typename Change>

@@ -254,6 +254,28 @@ DeviceGrant DeviceLedger::grant(const std::string& uid, const std::string& conta
   return out;
 }
 
+void DeviceLedger::tell(numa::Offer& offer) const {
+  for (const auto& [name, resource] : resources_) {
+    const auto open = free(name);
+    for (const auto& [id, device] : resource.devices)
+      for (const int node : numa::numbers_of(nodes_near(device))) {
+        numa::Offer::Amount& amount = offer.amounts[name][node];
+        ++amount.capacity;
+        amount.allocatable += device.is_healthy;
+        amount.available += open.contains(id);
+      }
+  }
+  for (const auto& [uid, pod] : pods_) {
+    std::map<std::pair<std::string, numa::NodeSet>, std::set<std::string>> theirs;
+    for (const auto& [name, container] : pod)
+      for (const auto& [resource, devices] : held_devices(uid, name))
+        for (const auto& [id, device] : devices)
+          if (const numa::NodeSet near = nodes_near(device); near != 0) theirs[{resource, near}].insert(id);
+    for (const auto& [what, ids] : theirs)
+      offer.holders[uid].push_back({what.second, what.first, static_cast<std::int64_t>(ids.size())});
+  }
+}
+
 json::Value DeviceLedger::checkpoint() const {
   json::Array entries;
   for (const auto& [uid, pod] : pods_)

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "node/numa/shared.h"
+#include "placement/numa/holdings.h"
 
 namespace berth::node::devices {
 
@@ -80,6 +81,9 @@ class DeviceLedger {
   [[nodiscard]] const json::Value* granted(const std::string& uid, const std::string& container, const std::string& resource) const;
   /// All that was said of a container's devices, as one; on a conflict the first resource by name is right.
   [[nodiscard]] DeviceGrant grant(const std::string& uid, const std::string& container) const;
+
+  /// Of devices that say near which NUMA nodes they are; one that is near several is told with each.
+  void tell(numa::Offer& offer) const;
 
   /// Who has what, for the next process.
   [[nodiscard]] json::Value checkpoint() const;

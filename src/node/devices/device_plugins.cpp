@@ -77,6 +77,10 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     return {};
   }
 
+  void tell(numa::Offer& offer) const override {
+    const MutexLock lock(mutex_);
+    ledger_.tell(offer);
+  }
   DeviceLedger::Inventory inventory() const override {
     const MutexLock lock(mutex_);
     return ledger_.inventory(clock_.now());

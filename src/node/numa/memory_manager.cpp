@@ -42,6 +42,9 @@ class StaticMemory final : public MemoryManager {
   std::vector<MemoryBlock> allocatable() const override {
     return kept_.look([](const MemoryLedger& ledger) { return ledger.allocatable(); });
   }
+  void tell(Offer& offer) const override {
+    kept_.look([&](const MemoryLedger& ledger) { ledger.tell(offer); });
+  }
 
  private:
   KeptLedger<MemoryLedger> kept_;

@@ -25,6 +25,7 @@ class MemoryManager : public Giver {
   [[nodiscard]] virtual std::string nodes_of(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual std::vector<MemoryBlock> blocks(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual std::vector<MemoryBlock> allocatable() const = 0;
+  virtual void tell(Offer& offer) const = 0;
 };
 
 }  // namespace berth::node::numa

@@ -1,5 +1,6 @@
-// What a pod has of NUMA nodes, as a text: "0:cpu=4 0-1:memory=17179869184". How nodes tell schedulers.
+// What a node tells schedulers of its NUMA nodes: what each has, and who has what of it.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,16 @@ struct Holding {
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
+struct Offer {
+  struct Amount {
+    std::int64_t capacity = 0, allocatable = 0, available = 0;
+    friend bool operator==(const Amount&, const Amount&) = default;
+  };
+  std::map<std::string, std::map<int, Amount>> amounts;  ///< By resource and NUMA node.
+  std::map<std::string, std::vector<Holding>> holders;   ///< By the pod's uid.
+};
+
+/// Of one pod: "0:cpu=4 0-1:memory=17179869184".
 [[nodiscard]] std::string text_of(const std::vector<Holding>& holdings);
 /// What cannot be read is left out.
 [[nodiscard]] std::vector<Holding> holdings_in(std::string_view text);

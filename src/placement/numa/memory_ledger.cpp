@@ -230,6 +230,14 @@ std::vector<MemoryBlock> MemoryLedger::allocatable() const {
   return out;
 }
 
+void MemoryLedger::tell(Offer& offer) const {
+  for (const auto& [number, node] : nodes_)
+    for (const auto& [type, table] : node.memory) offer.amounts[type][number] = {table.total, table.allocatable(), table.free()};
+  for (const auto& [uid, pod] : entries_)
+    for (const auto& [name, blocks] : pod)
+      for (const MemoryBlock& block : blocks) offer.holders[uid].push_back({block.nodes, block.type, block.bytes});
+}
+
 json::Value MemoryLedger::checkpoint() const {
   json::Object machine, entries;
   for (const auto& [number, node] : nodes_) {

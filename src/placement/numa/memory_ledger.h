@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "placement/numa/alignment.h"
+#include "placement/numa/holdings.h"
 
 namespace berth::placement::numa {
 
@@ -51,6 +51,8 @@ class MemoryLedger {
   [[nodiscard]] const Entries& entries() const { return entries_; }
   /// Who has what from now on, of NUMA nodes that are there.
   void take_over(Entries entries) { change(std::move(entries)); }
+
+  void tell(Offer& offer) const;
 
   /// The kubelet's memory_manager_state.
   [[nodiscard]] json::Value checkpoint() const;

@@ -129,6 +129,18 @@ std::int64_t ZoneLedger::most(NodeSet nodes, const std::string& resource) const 
   return out;
 }
 
+void ZoneLedger::tell(Offer& offer) const {
+  for (const auto& [resource, counts] : counts_)
+    for (const auto& [number, count] : counts) offer.amounts[resource][number] = {count.capacity, count.free, std::max<std::int64_t>(0, count.free)};
+  for (const auto& [uid, of_pod] : held_)
+    for (const auto& [resource, parts] : of_pod)
+      for (const auto& [number, amount] : parts) {
+        offer.amounts[resource][number].allocatable += amount;
+        offer.holders[uid].push_back({bit(number), resource, amount});
+      }
+  if (memory_) memory_->tell(offer);
+}
+
 void ZoneLedger::keep_only(const std::set<std::string>& uids) {
   std::vector<std::string> gone;
   for (const auto& [uid, of_pod] : held_)

@@ -31,6 +31,8 @@ class ZoneLedger final : public Giver {
   [[nodiscard]] std::int64_t most(NodeSet nodes, const std::string& resource) const;
   [[nodiscard]] bool knows(const std::string& resource) const;
 
+  void tell(Offer& offer) const;
+
   void keep_only(const std::set<std::string>& uids) override;
   void release(const std::string& uid) override;
   [[nodiscard]] HintsByResource hints(const PodWishes& pod, const Wish& container) const override;

@@ -205,6 +205,8 @@ class FakeCpus final : public cpus::CpuManager {
   }
   cpus::CpuSet own(const std::string&, const std::string&) const override { return {}; }
   cpus::CpuSet allocatable() const override { return {}; }
+  void tell(numa::Offer&) const override {}
+  int threads_of_whole_cores() const override { return 1; }
   void share(std::string which) {
     const std::lock_guard lock(mutex_);
     shared = std::move(which);
