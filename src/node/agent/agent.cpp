@@ -69,6 +69,7 @@ class AgentImpl final : public Agent {
     loop_.post([this, &done] {
       if (pods_) pods_->stop();
       reporter_.reset();
+      drivers_.stop_publishing();
       node_informer_.reset();
       recorder_.reset();
       loop_.cancel(manifest_timer_);
@@ -140,6 +141,7 @@ class AgentImpl final : public Agent {
       reporter_ = std::make_unique<NodeReporter>(
           client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
           [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); });
+      drivers_.publish_topology(client_, options_.node_name);
       watch_own_node();
       read_manifests();
       reporter_->start();
@@ -467,6 +469,7 @@ class AgentImpl final : public Agent {
     facts.runtime_version = runtime_version_;
     facts.kubelet_version = options_.kubelet_version;
     facts.images = images();
+    tell_topology();
     return facts;
   }
 
@@ -507,8 +510,10 @@ class AgentImpl final : public Agent {
     else if (known)
       take(known->document());
     if (auto refusal = refuse_pod(node, pod, active)) return refusal;
+    post([this] { tell_topology(); });
     return drivers_.refuse(pod, active);
   }
+  void tell_topology() { drivers_.tell_topology(*pods_, reporter_ ? reporter_->uid() : ""); }
 
   /// The kubelet has one reason for all that may fit later, and nothing here can never fit.
   std::optional<Refusal> refuse_resize(const json::Value& pod) {
