@@ -24,25 +24,24 @@ json::Value pod_document(const std::string& name, int cpus) {
 
 class SimulatedNuma : public ::testing::Test {
  protected:
-  /// What was written until nothing is left to write.
-  std::vector<Write> writes(int code = 200) {
-    std::vector<Write> out;
+  void drain(int code = 200) {
     while (const auto write = fleet_.next_write(now_)) {
-      out.push_back(*write);
+      if (write->kind == Write::Kind::kNodeTopology) told_.push_back(write->body);
+      if (write->kind == Write::Kind::kPodStatus) reasons_[write->uid] = json::get_string(*json::parse(write->body), {"status", "reason"});
       fleet_.finish_write(*write, {write->kind == Write::Kind::kNodeTopology ? code : 200, "uid", "1"}, now_);
     }
-    return out;
   }
+  /// Those that were written since it was asked last.
   std::vector<std::string> topologies(int code = 200) {
-    std::vector<std::string> out;
-    for (const Write& write : writes(code))
-      if (write.kind == Write::Kind::kNodeTopology) out.push_back(write.body);
-    return out;
+    drain(code);
+    return std::exchange(told_, {});
   }
-  std::string reason_of(const std::string& name) {
-    const PodSimulation* pod = fleet_.find_pod(name);
-    return pod == nullptr ? "-" : std::string(json::get_string(pod->status(now_), {"reason"}));
+  std::string reason_of(const std::string& uid) {
+    drain();
+    return reasons_.contains(uid) ? reasons_[uid] : "nothing is said";
   }
+  std::vector<std::string> told_;
+  std::map<std::string, std::string> reasons_;  ///< By the pod's uid.
   Fleet fleet_{FleetOptions{}};
   TimePoint now_ = kStart;
 };
