@@ -67,11 +67,20 @@ TEST(TakeClose, WholeSocketsThenCoresThenThreadsOfCoresInUse) {
 TEST(TakeClose, OfOneCacheWhereThatIsWanted) {
   CpuTopology one;  // One socket with two caches of three single cores.
   for (int i = 0; i < 6; ++i) one.cpus.push_back({i, i, 0, 0, i / 3 * 3});
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 2, false)), "1-2");
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, false)), "1,3") << "the lowest";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, true)), "3-4") << "the first cache has not as many";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 4, true)), "1,3-5") << "a whole one, and the rest from another";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 4}, 2, true)), "1,4") << "none has as many";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 2)), "1-2");
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2)), "1,3") << "the lowest";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, {.by_cache = true})), "3-4") << "the first cache has not as many";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 4, {.by_cache = true})), "1,3-5")
+      << "a whole one, and the rest from another";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 4}, 2, {.by_cache = true})), "1,4") << "none has as many";
+}
+
+TEST(TakeClose, AThreadOfEachCoreWhereThatIsWanted) {
+  const CpuTopology two = machine(2, 2);  // 0,4 | 1,5 in the first socket; 2,6 | 3,7 in the second.
+  const CpuPolicy policy{.by_core = true};
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 2, policy)), "0-1") << "two cores of a socket, not one of them";
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 3, policy)), "0-1,4") << "there is no third";
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 4, policy)), "0-1,4-5") << "a socket";
 }
 
 TEST(TakeSpread, AsManyOfEachOfTheFewestNumaNodes) {
@@ -172,6 +181,24 @@ TEST(CpuLedger, HintsAreTheNumaNodesThatHaveAsManyAndTheFewestArePreferred) {
   EXPECT_FALSE(admit(ledger, three, {2, true}));
   EXPECT_EQ(own(ledger, "p"), "2-3,6") << "where it was told to, not where it is lowest";
   EXPECT_TRUE(of(pod("x", {container("c", "9")})).empty()) << "nothing can be had";
+}
+
+TEST(CpuLedger, AnyNumaNodeOfASocketIsAsGoodWhereThatIsWanted) {
+  CpuTopology four = machine(4, 2);  // Four NUMA nodes of two cores, two in each socket.
+  for (Cpu& one : four.cpus) one.socket = one.numa_node / 2;
+  CpuLedger ledger(four, {.reserved = {}, .by_socket = true});
+  const auto six = pod("p", {container("c", "6")});
+  for (const numa::Hint& hint : cpu_hints(ledger, six, six.containers[0])) {
+    const bool is_of_one_socket = *hint.nodes == 0b0011 || *hint.nodes == 0b1100;
+    EXPECT_TRUE(hint.is_preferred == (is_of_one_socket || std::popcount(*hint.nodes) == 2)) << *hint.nodes;
+  }
+  const auto three = pod("q", {container("c", "3")});
+  const auto hints = cpu_hints(ledger, three, three.containers[0]);
+  EXPECT_TRUE(std::ranges::find(hints, numa::Hint{0b0011, true}) != hints.end()) << "a NUMA node would do, and the socket is as good";
+  EXPECT_TRUE(std::ranges::find(hints, numa::Hint{0b0101, false}) != hints.end());
+  EXPECT_FALSE(admit(ledger, pod("r", {container("c", "4")}), {0b0001, true}));
+  EXPECT_FALSE(admit(ledger, pod("s", {container("c", "3")}), {0b0001, true}));
+  EXPECT_EQ(own(ledger, "s"), "2-3,10") << "the first NUMA node is full: of the same socket";
 }
 
 TEST(CpuLedger, WhatAnInitContainerHadCountsForThoseAfterIt) {

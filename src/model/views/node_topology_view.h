@@ -15,6 +15,8 @@ inline constexpr std::string_view kMemoryManagerPolicy = "berth.dev/memoryManage
 inline constexpr std::string_view kPrefersClosest = "berth.dev/preferClosestNUMANodes";
 /// How many threads a core has, where only whole cores are given (full-pcpus-only).
 inline constexpr std::string_view kThreadsOfWholeCores = "berth.dev/fullPCPUsOnly";
+/// Processors are as good anywhere in a socket (align-by-socket): the NUMA nodes of each, "0-1 2-3".
+inline constexpr std::string_view kSockets = "berth.dev/alignBySocket";
 /// Is there: who has what is told, pod by pod, by attributes whose names begin with kHoldsPrefix; others have nothing.
 inline constexpr std::string_view kTellsHolders = "berth.dev/tellsHolders";
 inline constexpr std::string_view kHoldsPrefix = "berth.dev/holds.";  ///< The pod's uid follows.

@@ -137,6 +137,9 @@ Result<void> NodeDrivers::manage_numa(const eviction::KubeletSettings& settings,
                                        {settings.topology_manager_policy_options.begin(), settings.topology_manager_policy_options.end()},
                                        machine->layout);
   if (!policy) return std::unexpected(policy.error());
+  if (const auto by_socket = cpu.options.find("align-by-socket");
+      by_socket != cpu.options.end() && by_socket->second == "true" && policy->align == numa::Align::kSingleNumaNode)
+    return invalid("Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option");
   auto cpus = cpus::CpuManager::start(std::move(cpu));
   if (!cpus) return std::unexpected(cpus.error());
   auto memories = numa::MemoryManager::start(*machine, std::move(*memory));
@@ -179,8 +182,11 @@ void NodeDrivers::tell_topology(const NodePods& pods, const std::string& node_ui
   numa::TopologyReport report{.node_uid = node_uid, .policy = alignment_, .machine = machine_};
   report.gives_cpus = cpus_ != nullptr;
   report.gives_memory = memory_ != nullptr;
-  if (cpus_) report.threads_of_whole_cores = cpus_->threads_of_whole_cores();
-  if (cpus_) cpus_->tell(report.offer);
+  if (cpus_) {
+    report.threads_of_whole_cores = cpus_->threads_of_whole_cores();
+    report.sockets = cpus_->sockets();
+    cpus_->tell(report.offer);
+  }
   if (memory_) memory_->tell(report.offer);
   if (devices_) devices_->tell(report.offer);
   topology_->tell(std::move(report));

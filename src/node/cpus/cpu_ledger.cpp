@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 #include <tuple>
 
 #include "node/numa/shared.h"
@@ -14,17 +15,19 @@ namespace {
 /// Takes processors for one request, from what is left.
 class Taker {
  public:
-  Taker(const CpuTopology& topology, CpuSet available, std::size_t count, bool by_cache)
-      : topology_(topology), left_(std::move(available)), wanted_(count), by_cache_(by_cache) {}
+  Taker(const CpuTopology& topology, CpuSet available, std::size_t count, const CpuPolicy& policy)
+      : topology_(topology), left_(std::move(available)), wanted_(count), by_cache_(policy.by_cache), by_core_(policy.by_core) {}
 
   CpuSet run() {
     if (left_.size() < wanted_) return {};
     take_whole(&Cpu::numa_node);
     take_whole(&Cpu::socket);
     if (by_cache_) take_of_caches();
-    take_whole(&Cpu::core);
-    for (const int core : in_order(&Cpu::core))
-      for (const int cpu : members(&Cpu::core, core))
+    if (!by_core_) take_whole(&Cpu::core);
+    // By number the first threads of all cores come before the second ones.
+    const Level level = by_core_ ? &Cpu::socket : &Cpu::core;
+    for (const int group : in_order(level))
+      for (const int cpu : members(level, group))
         if (taken_.size() < wanted_) take({cpu});
     return std::move(taken_);
   }
@@ -64,7 +67,7 @@ class Taker {
     const std::size_t rest = wanted_ - taken_.size();
     if (rest == 0) return;
     for (const int cache : in_order(&Cpu::cache))
-      if (const CpuSet free = members(&Cpu::cache, cache); free.size() >= rest) return take(Taker(topology_, free, rest, false).run());
+      if (const CpuSet free = members(&Cpu::cache, cache); free.size() >= rest) return take(Taker(topology_, free, rest, {}).run());
   }
   void take(const CpuSet& cpus) {
     for (const int cpu : cpus) {
@@ -76,7 +79,7 @@ class Taker {
   const CpuTopology& topology_;
   CpuSet left_, taken_;
   const std::size_t wanted_;
-  const bool by_cache_;
+  const bool by_cache_, by_core_;
 };
 
 CpuSet without(CpuSet from, const CpuSet& these) {
@@ -86,8 +89,8 @@ CpuSet without(CpuSet from, const CpuSet& these) {
 
 }  // namespace
 
-CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache) {
-  return Taker(topology, available, count, by_cache).run();
+CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, const CpuPolicy& policy) {
+  return Taker(topology, available, count, policy).run();
 }
 
 namespace {
@@ -158,15 +161,18 @@ CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::si
 }
 
 CpuSet CpuLedger::take(const CpuSet& available, std::size_t count) const {
-  if (!policy_.is_spread) return take_close(topology_, available, count, policy_.by_cache);
+  if (!policy_.is_spread) return take_close(topology_, available, count, policy_);
   return take_spread(topology_, available, count, static_cast<std::size_t>(threads_of_whole_cores()));
 }
 
 std::vector<numa::Hint> CpuLedger::possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const {
   const auto could = [&](numa::NodeSet nodes) { return of_nodes(topology_, topology_.all(), nodes).size() >= count; };
-  return numa::hints_where(all_nodes(topology_), could, [&](numa::NodeSet nodes) {
+  const numa::NodeSet all = all_nodes(topology_);
+  auto out = numa::hints_where(all, could, [&](numa::NodeSet nodes) {
     return of_nodes(topology_, lent, nodes) == lent && lent.size() + of_nodes(topology_, available, nodes).size() >= count;
   });
+  numa::prefer_sockets(out, all, numa::fewest_nodes(all, could), sockets());
+  return out;
 }
 
 numa::HintsByResource CpuLedger::hints(const numa::PodWishes& pod, const numa::Wish& container) const {
@@ -202,7 +208,10 @@ std::optional<Refusal> CpuLedger::give(const numa::PodWishes& pod, const numa::W
   if (available.size() < count) return numa::too_few_cpus(container.cpus, static_cast<std::int64_t>(available.size()));
   CpuSet cpus;
   if (near.nodes) {
-    const CpuSet aligned = of_nodes(topology_, available, *near.nodes);
+    numa::NodeSet nodes = *near.nodes;
+    for (const numa::NodeSet socket : sockets())
+      if ((*near.nodes & socket) != 0) nodes |= socket;
+    const CpuSet aligned = of_nodes(topology_, available, nodes);
     cpus = take(aligned, std::min(aligned.size(), count));
   }
   cpus.merge(take(without(available, cpus), count - cpus.size()));
@@ -235,6 +244,14 @@ bool CpuLedger::has_own(const std::string& uid, const std::string& container) co
 
 CpuSet CpuLedger::cpus_of(const std::string& uid, const std::string& container) const {
   return has_own(uid, container) ? own_.at(uid).at(container) : shared();
+}
+
+std::vector<numa::NodeSet> CpuLedger::sockets() const {
+  std::map<int, numa::NodeSet> out;
+  if (policy_.by_socket)
+    for (const Cpu& one : topology_.cpus) out[one.socket] |= numa::NodeSet{1} << one.numa_node;
+  const auto sets = std::views::values(out);
+  return {sets.begin(), sets.end()};
 }
 
 void CpuLedger::tell(numa::Offer& offer) const {

@@ -22,13 +22,15 @@ struct CpuPolicy {
   bool full_cores_only = false;  ///< The option full-pcpus-only: who asks for half a core is refused.
   bool is_strict = false;        ///< strict-cpu-reservation: what is reserved is not shared either.
   bool is_spread = false;        ///< distribute-cpus-across-numa: who needs several NUMA nodes gets as many of each.
+  bool by_core = false;          ///< distribute-cpus-across-cores: a thread of each core, as far as there are cores.
+  bool by_socket = false;        ///< align-by-socket: any NUMA node of a socket is as good.
   bool by_cache = false;         ///< prefer-align-cpus-by-uncorecache: of one cache, where one has as many.
 };
 
 /// The `count` of these that lie closest together: whole NUMA nodes and sockets first, then whole cores, then threads of cores that are in
 /// use already; among equals those that leave the fewest holes, then the lowest (cpumanager, takeByTopologyNUMAPacked). Empty: there are
 /// not as many.
-[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache = false);
+[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, const CpuPolicy& policy = {});
 /// The same, but as many of each of the fewest NUMA nodes that have them, in steps of `step` (takeByTopologyNUMADistributed). Where that
 /// cannot be done: as close together as they can be.
 [[nodiscard]] CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::size_t count, std::size_t step);
@@ -53,6 +55,8 @@ class CpuLedger {
   [[nodiscard]] CpuSet allocatable() const;
 
   void tell(numa::Offer& offer) const;
+  /// The NUMA nodes of each socket, where they are as good as each other.
+  [[nodiscard]] std::vector<numa::NodeSet> sockets() const;
   [[nodiscard]] int threads_of_whole_cores() const { return policy_.full_cores_only ? topology_.threads_per_core() : 1; }
 
   /// The kubelet's cpu_manager_state.

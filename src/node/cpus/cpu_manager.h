@@ -31,6 +31,8 @@ class CpuManager : public numa::Giver {
   virtual void tell(numa::Offer& offer) const = 0;
   /// How many threads a core has, where only whole cores are given; else 1.
   [[nodiscard]] virtual int threads_of_whole_cores() const = 0;
+  /// As CpuLedger has them.
+  [[nodiscard]] virtual std::vector<numa::NodeSet> sockets() const = 0;
 };
 
 }  // namespace berth::node::cpus

@@ -40,6 +40,12 @@ CpuSet CpuTopology::all() const {
   return out;
 }
 
+std::size_t CpuTopology::count(int Cpu::*level) const {
+  std::set<int> out;
+  for (const Cpu& one : cpus) out.insert(one.*level);
+  return out.size();
+}
+
 int CpuTopology::threads_per_core() const {
   if (cpus.empty()) return 1;
   return static_cast<int>(std::ranges::count(cpus, cpus.front().core, &Cpu::core));

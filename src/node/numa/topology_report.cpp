@@ -38,8 +38,8 @@ json::Array attributes_of(const TopologyReport& report) {
                   pair_of(model::kCpuManagerPolicy, report.gives_cpus ? "static" : "none"),
                   pair_of(model::kMemoryManagerPolicy, report.gives_memory ? "Static" : "None"), pair_of(model::kTellsHolders, "true")};
   if (report.policy.prefers_closest) out.push_back(pair_of(model::kPrefersClosest, "true"));
-  if (report.threads_of_whole_cores > 1)
-    out.push_back(pair_of(model::kThreadsOfWholeCores, std::to_string(report.threads_of_whole_cores)));
+  if (report.threads_of_whole_cores > 1) out.push_back(pair_of(model::kThreadsOfWholeCores, std::to_string(report.threads_of_whole_cores)));
+  if (!report.sockets.empty()) out.push_back(pair_of(model::kSockets, text_of(report.sockets)));
   for (const auto& [uid, holdings] : report.offer.holders)
     out.push_back(pair_of(std::string(model::kHoldsPrefix) + uid, text_of(holdings)));
   return out;
@@ -67,16 +67,13 @@ json::Value zone_of(const TopologyReport& report, int number) {
 json::Value topology_document(const TopologyReport& report) {
   json::Object metadata{{"name", report.node_name}};
   if (!report.node_uid.empty())
-    metadata["ownerReferences"] = json::Array{
-        json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", report.node_name}, {"uid", report.node_uid}}};
+    metadata["ownerReferences"] =
+        json::Array{json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", report.node_name}, {"uid", report.node_uid}}};
   json::Array zones;
   for (const int number : numbers_of(report.machine.nodes)) zones.push_back(zone_of(report, number));
-  return json::Object{{"apiVersion", kApiVersion},
-                      {"kind", "NodeResourceTopology"},
-                      {"metadata", std::move(metadata)},
-                      {"topologyPolicies", json::Array{json::Value(old_policy(report.policy))}},
-                      {"attributes", attributes_of(report)},
-                      {"zones", std::move(zones)}};
+  return json::Object{{"apiVersion", kApiVersion},           {"kind", "NodeResourceTopology"},
+                      {"metadata", std::move(metadata)},     {"topologyPolicies", json::Array{json::Value(old_policy(report.policy))}},
+                      {"attributes", attributes_of(report)}, {"zones", std::move(zones)}};
 }
 
 }  // namespace berth::node::numa

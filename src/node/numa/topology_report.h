@@ -17,6 +17,7 @@ struct TopologyReport {
   Machine machine;
   bool gives_cpus = false, gives_memory = false;  ///< By the static policies.
   int threads_of_whole_cores = 1;
+  std::vector<NodeSet> sockets;  ///< Where processors are as good anywhere in one.
   Offer offer;
 };
 

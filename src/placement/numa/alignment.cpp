@@ -102,15 +102,30 @@ double mean_distance(const Machine& machine, NodeSet nodes) {
   return own.empty() ? 0 : sum / static_cast<double>(own.size() * own.size());
 }
 
+int fewest_nodes(NodeSet machine, const std::function<bool(NodeSet)>& could) {
+  int out = size_of(machine);
+  for_each_subset(machine, [&](NodeSet nodes) {
+    if (could(nodes)) out = std::min(out, size_of(nodes));
+  });
+  return out;
+}
+
 std::vector<Hint> hints_where(NodeSet machine, const std::function<bool(NodeSet)>& could, const std::function<bool(NodeSet)>& can) {
-  int fewest = size_of(machine);
+  const int fewest = fewest_nodes(machine, could);
   std::vector<Hint> out;
   for_each_subset(machine, [&](NodeSet nodes) {
-    if (could(nodes)) fewest = std::min(fewest, size_of(nodes));
-    if (can(nodes)) out.push_back({nodes, false});
+    if (can(nodes)) out.push_back({nodes, size_of(nodes) == fewest});
   });
-  for (Hint& hint : out) hint.is_preferred = size_of(*hint.nodes) == fewest;
   return out;
+}
+
+void prefer_sockets(std::vector<Hint>& hints, NodeSet machine, int fewest_nodes, const std::vector<NodeSet>& sockets) {
+  const int in_each = sockets.empty() ? 0 : size_of(machine) / static_cast<int>(sockets.size());
+  if (in_each == 0) return;
+  const int fewest_sockets = (fewest_nodes + in_each - 1) / in_each;
+  for (Hint& hint : hints)
+    hint.is_preferred |=
+        hint.nodes && std::ranges::count_if(sockets, [&](NodeSet socket) { return (socket & *hint.nodes) != 0; }) == fewest_sockets;
 }
 
 Hint merge(const AlignmentPolicy& policy, const Machine& machine, const std::vector<HintsByResource>& hints) {

@@ -35,10 +35,14 @@ struct Hint {
 /// Of one resource. Unset: it does not matter from where. Empty: nothing can be had.
 using Hints = std::optional<std::vector<Hint>>;
 using HintsByResource = std::map<std::string, Hints>;
+/// As many NUMA nodes as it takes on a machine where nobody has anything, of which these sets could grant it; all where none could.
+[[nodiscard]] int fewest_nodes(NodeSet machine, const std::function<bool(NodeSet)>& could);
 /// The sets that grant a wish now (`can`); preferred are those of as few nodes as it takes on a machine where nobody has anything
 /// (`could`).
 [[nodiscard]] std::vector<Hint> hints_where(NodeSet machine, const std::function<bool(NodeSet)>& could,
                                             const std::function<bool(NodeSet)>& can);
+/// With the CPU manager's option align-by-socket: preferred are, too, those that lie in as few of the sockets as it takes.
+void prefer_sockets(std::vector<Hint>& hints, NodeSet machine, int fewest_nodes, const std::vector<NodeSet>& sockets);
 
 struct Machine {
   NodeSet nodes = 1;

@@ -25,6 +25,9 @@ struct Offer {
   std::map<std::string, std::vector<Holding>> holders;   ///< By the pod's uid.
 };
 
+/// "0-1 2-3"; what is none is left out.
+[[nodiscard]] std::string text_of(const std::vector<NodeSet>& sets);
+[[nodiscard]] std::vector<NodeSet> node_sets_in(std::string_view text);
 /// Of one pod: "0:cpu=4 0-1:memory=17179869184".
 [[nodiscard]] std::string text_of(const std::vector<Holding>& holdings);
 /// What cannot be read is left out.

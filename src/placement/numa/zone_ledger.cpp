@@ -34,6 +34,7 @@ void ZoneLedger::read(const model::NodeTopologyView& topology, bool tells_holder
   const bool gives_memory = topology.attribute(model::kMemoryManagerPolicy) != "None";
   if (const auto threads = topology.attribute(model::kThreadsOfWholeCores); !threads.empty())
     threads_of_whole_cores_ = std::max<std::int64_t>(1, std::atoll(std::string(threads).c_str()));
+  sockets_ = node_sets_in(topology.attribute(model::kSockets));
   MemoryByNode total, reserved;
   MemoryLedger::Entries others;
   machine_.nodes = 0;
@@ -131,7 +132,8 @@ std::int64_t ZoneLedger::most(NodeSet nodes, const std::string& resource) const 
 
 void ZoneLedger::tell(Offer& offer) const {
   for (const auto& [resource, counts] : counts_)
-    for (const auto& [number, count] : counts) offer.amounts[resource][number] = {count.capacity, count.free, std::max<std::int64_t>(0, count.free)};
+    for (const auto& [number, count] : counts)
+      offer.amounts[resource][number] = {count.capacity, count.free, std::max<std::int64_t>(0, count.free)};
   for (const auto& [uid, of_pod] : held_)
     for (const auto& [resource, parts] : of_pod)
       for (const auto& [number, amount] : parts) {
@@ -208,7 +210,9 @@ ZoneLedger::Parts ZoneLedger::choose(const Counts& counts, const Parts& lent, st
         if (rest.left == rest.capacity && rest.left <= count) take_from(rest);
     for (Rest& rest : rests) take_from(rest);
   };
-  const NodeSet first = near.nodes.value_or(machine_.nodes);
+  NodeSet first = near.nodes.value_or(machine_.nodes);
+  for (const NodeSet socket : sockets_)
+    if (whole_first && near.nodes && (*near.nodes & socket) != 0) first |= socket;
   take(first);
   take(machine_.nodes & ~first);
   return out;

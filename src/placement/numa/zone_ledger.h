@@ -58,6 +58,7 @@ class ZoneLedger final : public Giver {
   std::map<std::string, Counts> counts_;  ///< cpu, where it is given, and devices.
   std::optional<MemoryLedger> memory_;    ///< Unset: memory comes from anywhere.
   std::int64_t threads_of_whole_cores_ = 1;
+  std::vector<NodeSet> sockets_;       ///< Where processors are as good anywhere in one; empty: they are not.
   std::map<std::string, OfPod> held_;  ///< By uid.
   std::string lender_;
   OfPod lent_;  ///< What ended init containers of the pod that was admitted last leave to those after them.

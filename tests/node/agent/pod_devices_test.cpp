@@ -207,6 +207,7 @@ class FakeCpus final : public cpus::CpuManager {
   cpus::CpuSet allocatable() const override { return {}; }
   void tell(numa::Offer&) const override {}
   int threads_of_whole_cores() const override { return 1; }
+  std::vector<numa::NodeSet> sockets() const override { return {}; }
   void share(std::string which) {
     const std::lock_guard lock(mutex_);
     shared = std::move(which);
