@@ -265,6 +265,7 @@ class AgentImpl final : public Agent {
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
     if (options_.settings.swap_behavior == "LimitedSwap" && cgroups_.is_v2() && environment_->swap.is_counted)
       environment_->swap.capacity_bytes = swap_space().capacity_bytes;
+    if (options_.settings.pod_pids_limit > 0) environment_->pids_limit = options_.settings.pod_pids_limit;
     environment_->max_restart_backoff = Duration(options_.settings.max_restart_backoff_ns / 1000);
     environment_->host_dns = parse_resolv_conf(read_small_file("/etc/resolv.conf").value_or(""));
     environment_->cluster_dns = options_.settings.cluster_dns;

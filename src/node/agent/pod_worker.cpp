@@ -376,7 +376,8 @@ PodContext PodWorker::make_context() {
 }
 
 Result<void> PodWorker::ensure_cgroup() {
-  const CgroupLimits limits = pod_cgroup_limits(facts_);
+  CgroupLimits limits = pod_cgroup_limits(facts_);
+  limits.pids = environment_.pids_limit;
   if (applied_limits_ && same(*applied_limits_, limits) && environment_.cgroups.exists(cgroup())) return {};
   if (const auto made = environment_.cgroups.create(cgroup(), limits); !made) return made;
   applied_limits_ = limits;

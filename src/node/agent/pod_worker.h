@@ -54,6 +54,7 @@ struct PodEnvironment {
   std::int64_t node_memory_bytes = 1;
   eviction::ResourceList allocatable;
   SwapRules swap;
+  std::optional<std::int64_t> pids_limit;  ///< Of each pod.
   Duration max_restart_backoff = std::chrono::seconds(300);
   DnsConfig host_dns;                    ///< The machine's resolv.conf.
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
