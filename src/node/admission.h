@@ -10,13 +10,9 @@
 #include "model/selector.h"
 #include "model/views/common.h"
 #include "node/eviction/pod_facts.h"
+#include "node/numa/shared.h"
 
 namespace berth::node {
-
-/// Becomes the pod's status.reason and, behind "Pod was rejected: ", its message.
-struct Refusal {
-  std::string reason, message;
-};
 
 /// The node as admission sees it.
 struct AdmissionNode {

@@ -40,6 +40,7 @@ Cluster::Cluster(Era era) : era_(era) {
   objects_.resource_slices = std::make_shared<Table<model::ResourceSliceView>>();
   objects_.device_classes = std::make_shared<Table<model::DeviceClassView>>();
   objects_.device_taint_rules = std::make_shared<Table<model::DeviceTaintRuleView>>();
+  objects_.node_topologies = std::make_shared<Table<model::NodeTopologyView>>();
 }
 
 Cluster::~Cluster() = default;
@@ -132,6 +133,7 @@ NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
   }
   const bool is_new = info.node == nullptr;
   info.node = std::move(view);
+  if (const auto known = objects_.node_topologies->find(info.name); known != objects_.node_topologies->end()) info.topology = known->second;
   record(Change::Kind::kNode, index);
   if (is_new && !nominations_->by_pod.empty()) {
     for (auto& [key, nomination] : nominations().by_pod) {
@@ -152,6 +154,7 @@ bool Cluster::remove_node(std::string_view name) {
   count_images(*info.node, -1);
   ++images_version_;
   info.node = nullptr;
+  info.topology = nullptr;
   info.allocatable = {};
   --node_count_;
   record(Change::Kind::kNode, index);
@@ -358,6 +361,8 @@ bool selects_alike(const model::ServiceView& a, const model::ServiceView& b) {
 bool selects_alike(const model::WorkloadView& a, const model::WorkloadView& b) {
   return a.selector_ok == b.selector_ok && a.selector == b.selector;
 }
+/// The node itself is another then.
+bool selects_alike(const model::NodeTopologyView&, const model::NodeTopologyView&) { return true; }
 
 }  // namespace
 
@@ -458,6 +463,25 @@ bool Cluster::drop_attachment(std::string_view name) {
   return drop(objects_.volume_attachments_by_name, name);
 }
 
+/// A node's NUMA nodes are the node's own: whoever follows the node follows them.
+void Cluster::tell_topology(std::string_view node_name, model::NodeTopologyViewPtr topology) {
+  const NodeIndex* known = names_.find(node_name);
+  if (known == nullptr || node(*known)->node == nullptr) return;
+  const NodeIndex index = *known;
+  writable(index).topology = std::move(topology);
+  record(Change::Kind::kNode, index);
+}
+
+void Cluster::put_topology(const model::NodeTopologyViewPtr& topology) {
+  put(objects_.node_topologies, topology, topology->meta.name);
+  tell_topology(topology->meta.name, topology);
+}
+
+bool Cluster::drop_topology(std::string_view name) {
+  tell_topology(name, nullptr);
+  return drop(objects_.node_topologies, name);
+}
+
 namespace {
 
 /// Of the kinds that are kept as they come. Found: what `use` gives for the table.
@@ -491,6 +515,7 @@ bool Cluster::upsert(const json::Value& object) {
   if (kind == "Node") return upsert_node(read(std::type_identity<model::NodeView>())), true;
   if (kind == "Pod") return upsert_pod(read(std::type_identity<model::PodView>())), true;
   if (kind == "VolumeAttachment") return put_attachment(read(std::type_identity<model::VolumeAttachmentView>())), true;
+  if (kind == "NodeResourceTopology") return put_topology(read(std::type_identity<model::NodeTopologyView>())), true;
   return with_table(kind, objects_, [&]<typename T>(TablePtr<T>& table) {
     auto view = read(std::type_identity<T>());
     if constexpr (std::is_same_v<T, model::CsiNodeView> || std::is_same_v<T, model::ResourceClaimView>) {
@@ -508,6 +533,7 @@ bool Cluster::remove(std::string_view kind, std::string_view ns, std::string_vie
   if (kind == "Node") return remove_node(name);
   if (kind == "Pod") return remove_pod(key);
   if (kind == "VolumeAttachment") return drop_attachment(name);
+  if (kind == "NodeResourceTopology") return drop_topology(name);
   if (kind == "ResourceClaim")
     if (const auto at = objects_.resource_claims->find(key); at != objects_.resource_claims->end())
       set_pending_allocation(at->second->meta.uid, nullptr);

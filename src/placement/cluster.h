@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "model/views/device_views.h"
+#include "model/views/node_topology_view.h"
 #include "model/views/node_view.h"
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
@@ -88,7 +89,8 @@ struct ImageState {
 struct NodeInfo {
   NodeIndex index;
   std::string name;
-  model::NodeViewPtr node;  ///< Null while only pods speak of the node: never a candidate.
+  model::NodeViewPtr node;              ///< Null while only pods speak of the node: never a candidate.
+  model::NodeTopologyViewPtr topology;  ///< The NodeResourceTopology of its name; null: nothing is known of its NUMA nodes.
   Resource allocatable, requested;
   std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
   std::vector<PodInfoPtr> pods;  ///< In order of arrival.
@@ -222,6 +224,7 @@ class Cluster {
   /// One more pod, or one less, counts on this very pending allocation; the last one takes it away. Of another one, or none: nothing.
   void hold_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation);
   void drop_pending_allocation(const std::string& claim_uid, const std::shared_ptr<const model::Allocation>& allocation);
+  [[nodiscard]] const Table<model::NodeTopologyView>& node_topologies() const { return *objects_.node_topologies; }
   [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
   /// By "node/name": those of one node stand together.
   [[nodiscard]] const Table<model::VolumeAttachmentView>& volume_attachments() const { return *objects_.volume_attachments; }
@@ -292,6 +295,7 @@ class Cluster {
     TablePtr<model::ResourceSliceView> resource_slices;
     TablePtr<model::DeviceClassView> device_classes;
     TablePtr<model::DeviceTaintRuleView> device_taint_rules;
+    TablePtr<model::NodeTopologyView> node_topologies;
   };
 
   friend class Trial;
@@ -330,6 +334,9 @@ class Cluster {
   void put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key);
   void put_attachment(std::shared_ptr<const model::VolumeAttachmentView> attachment);
   bool drop_attachment(std::string_view name);
+  void put_topology(const model::NodeTopologyViewPtr& topology);
+  bool drop_topology(std::string_view name);
+  void tell_topology(std::string_view node_name, model::NodeTopologyViewPtr topology);
   template <typename T>
   bool drop(TablePtr<T>& table, std::string_view key);
 

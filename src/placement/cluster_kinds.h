@@ -16,7 +16,7 @@ struct ClusterResource {
 };
 
 /// Pods last: a pod that comes when its node, claims and classes are there is looked at once.
-inline constexpr std::array<ClusterResource, 21> kClusterResources = {{
+inline constexpr std::array<ClusterResource, 22> kClusterResources = {{
     {"Namespace", "", "namespaces", ClusterEvent::kNamespaces},
     {"Node", "", "nodes", ClusterEvent::kNodeAdded},
     {"Service", "", "services", ClusterEvent::kServices},
@@ -33,6 +33,7 @@ inline constexpr std::array<ClusterResource, 21> kClusterResources = {{
     {"ResourceSlice", "resource.k8s.io", "resourceslices", ClusterEvent::kDevices},
     {"DeviceClass", "resource.k8s.io", "deviceclasses", ClusterEvent::kDevices},
     {"DeviceTaintRule", "resource.k8s.io", "devicetaintrules", ClusterEvent::kDevices, {"v1beta2"}},
+    {"NodeResourceTopology", "topology.node.k8s.io", "noderesourcetopologies", ClusterEvent::kNodeTopology, {"v1alpha2"}},
     {"VolumeAttachment", "storage.k8s.io", "volumeattachments", ClusterEvent::kVolumeAttachmentDeleted},
     {"PodGroup", "scheduling.k8s.io", "podgroups", ClusterEvent::kNodeCordoned, {"v1alpha2"}},
     {"PodDisruptionBudget", "policy", "poddisruptionbudgets", ClusterEvent::kDisruptionBudget, {"v1", "v1beta1"}},

@@ -46,6 +46,7 @@ enum class ClusterEvent : std::uint8_t {
   kOwnClaims,         ///< The claims that were made for the pending pod.
   kDisruptionBudget,  ///< Helps only where budgets are hard.
   kVolumeAttachmentDeleted,
+  kNodeTopology,  ///< A node's NUMA nodes.
   kCount
 };
 

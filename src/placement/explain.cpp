@@ -6,6 +6,7 @@
 #include <map>
 
 #include "placement/lacks.h"
+#include "placement/numa/node_alignment.h"
 #include "placement/relaxations.h"
 #include "placement/topology_keys.h"
 #include "placement/trial.h"
@@ -91,6 +92,7 @@ void Explainer::report_nodes() {
     report.name = cluster_.node(one.node)->name;
     report.is_feasible = true;
     report.total = one.total;
+    if (report.name != out_.current_node) report.would_refuse = numa::refusal_beforehand(*cluster_.node(one.node), *pod_);
     for (std::size_t i = 0; i < evaluation_.scorers.size(); ++i)
       report.scores.emplace_back(std::string(evaluation_.scorers[i]), one.scores[i]);
     out_.nodes.push_back(std::move(report));
@@ -128,6 +130,10 @@ void Explainer::report_nodes() {
 
 void Explainer::placed() {
   for (const auto node : evaluation_.tied) out_.best_nodes.push_back(cluster_.node(node)->name);
+  for (const auto& report : out_.nodes)
+    if (!report.would_refuse.empty() && std::ranges::find(out_.best_nodes, report.name) != out_.best_nodes.end())
+      out_.notes.push_back(report.would_refuse);
+  if (!out_.notes.empty()) out_.notes.emplace_back("the scheduler's plugin NodeResourceTopologyMatch keeps pods away from such nodes");
   out_.verdict = out_.current_node.empty() ? Explanation::Verdict::kFits : Explanation::Verdict::kRuns;
   const std::string best = fmt::format("{}", fmt::join(out_.best_nodes, ", "));
   if (out_.current_node.empty()) {

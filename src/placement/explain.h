@@ -26,6 +26,7 @@ struct NodeReport {
   bool is_feasible = false;
   std::int64_t total = 0;
   std::vector<std::pair<std::string, std::int64_t>> scores;  ///< Weighted, by plugin.
+  std::string would_refuse{};  ///< Of a feasible one: the node itself would not take the pod, and why (numa/node_alignment.h).
   struct Rejection {
     std::string plugin, code;
     std::vector<std::string> reasons;
@@ -56,10 +57,11 @@ struct Explanation {
   std::string pod, scheduler;
   enum class Verdict { kRuns, kFits, kPending, kGated, kError, kOtherScheduler };
   Verdict verdict = Verdict::kPending;
-  std::string summary;             ///< One sentence.
-  std::string message;             ///< FailedScheduling's text, or the error.
-  std::vector<std::string> notes;  ///< Of a pending pod: what no single node's verdict shows (placement/topology_keys.h).
-  std::string current_node;        ///< Where it runs, or empty.
+  std::string summary;  ///< One sentence.
+  std::string message;  ///< FailedScheduling's text, or the error.
+  /// Of a pending pod: what no single node's verdict shows (placement/topology_keys.h). Of one that fits: that the best would refuse it.
+  std::vector<std::string> notes;
+  std::string current_node;  ///< Where it runs, or empty.
   std::vector<std::string> best_nodes;
   std::vector<NodeReport> nodes;  ///< Feasible first by score, then nearest first.
   std::vector<std::string> why_winner;

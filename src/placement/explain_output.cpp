@@ -47,6 +47,7 @@ void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
       std::vector<std::string> parts;
       for (const auto& [plugin, score] : node.scores) parts.push_back(fmt::format("{} {}", plugin, score));
       if (is_wide && !parts.empty()) out += fmt::format(" = {}", fmt::join(parts, " + "));
+      if (!node.would_refuse.empty()) out += fmt::format("; {}", node.would_refuse);
       out += "\n";
       continue;
     }
@@ -76,6 +77,7 @@ json::Value to_json(const Explanation& e) {
       for (const auto& [plugin, score] : node.scores) scores[plugin] = score;
       one["total"] = node.total;
       one["scores"] = std::move(scores);
+      if (!node.would_refuse.empty()) one["wouldRefuse"] = node.would_refuse;
     } else {
       json::Array rejections;
       for (const auto& rejection : node.rejections)

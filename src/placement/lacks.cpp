@@ -10,6 +10,7 @@
 #include "placement/devices/taints.h"
 #include "placement/explain.h"
 #include "placement/node_match.h"
+#include "placement/numa/node_alignment.h"
 #include "placement/plugins/pod_claims.h"
 
 namespace berth::placement {
@@ -120,6 +121,8 @@ std::vector<std::string> Lacks::of(const NodeInfo& node, std::string_view plugin
     out = of_affinity(node);
   } else if (plugin == "DynamicResources") {
     if (const auto claims = claims_of(pod_.view(), cluster_)) out = devices::taints_in_the_way(*node.node, *claims, cluster_);
+  } else if (plugin == "NodeResourceTopologyMatch") {
+    out = numa::lacks_beforehand(node, pod_);
   } else if (plugin == "NodeUnschedulable") {
     out.emplace_back("to be uncordoned");
   } else if (plugin == "NodeName") {

@@ -15,6 +15,7 @@ constexpr PluginRegistration kPlugins[] = {
     {"DefaultPreemption", make_default_preemption},
     {"DynamicResources", make_dynamic_resources},
     {"NodeDeclaredFeatures", make_node_declared_features},
+    {"NodeResourceTopologyMatch", nullptr, build_node_resource_topology_match},
     {"NodeUnschedulable", make_node_unschedulable},
     {"NodeName", make_node_name},
     {"NodePorts", make_node_ports},

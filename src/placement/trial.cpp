@@ -7,6 +7,7 @@
 #include "placement/attempt.h"
 #include "placement/cluster_journal.h"
 #include "placement/devices/extended.h"
+#include "placement/numa/node_alignment.h"
 #include "placement/plugins/pod_claims.h"
 #include "placement/plugins/volumes.h"
 #include "placement/preemptor.h"
@@ -352,6 +353,7 @@ Placement Trial::place(const PodInfoPtr& pod) {
       out.status = Status::error(out.decision.error);
       return out;
   }
+  out.would_refuse = numa::refusal_beforehand(*cluster().node(out.decision.node), *pod);
   auto reserved = reserve(pod, out.decision.node);
   out.status = reserved ? settle_all(*reserved) : reserved.error();
   if (out.status.is_success()) out.node = out.decision.node;

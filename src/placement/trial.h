@@ -62,6 +62,8 @@ struct Placement {
   NodeIndex node;     ///< Invalid when the pod was put nowhere.
   Status status;      ///< Then: why. PreEnqueue's word, the FailedScheduling message, an error, or a Reserve plugin's refusal.
   Decision decision;  ///< Of a pod that came past PreEnqueue.
+  /// Of one that is placed: the node itself would not take it, and why (numa/node_alignment.h). Empty: nothing speaks against it.
+  std::string would_refuse{};
   [[nodiscard]] bool is_placed() const { return node.is_valid(); }
 };
 

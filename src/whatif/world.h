@@ -220,6 +220,8 @@ class World {
   /// All of the group that wait, as one.
   bool attempt_group(const placement::PodGroup& group);
   bool preempt(const std::string& pod, std::string& words);
+  /// The answer says that the node will not take the pod.
+  void note_refusal(const std::string& pod, const placement::Placement& placement);
   void arrive(const std::string& pod, placement::NodeIndex node);
   void count_health(Record& record, int by);
   /// A pod was taken by force: which of its budgets have fewer healthy pods than they want.

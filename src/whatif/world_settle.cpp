@@ -85,6 +85,7 @@ bool World::attempt(const std::string& pod) {
   }
   const Placement placement = trial_.place(record.info);
   if (placement.is_placed()) {
+    note_refusal(pod, placement);
     arrive(pod, placement.node);
     return true;
   }
@@ -124,8 +125,13 @@ bool World::preempt(const std::string& pod, std::string& words) {
     words = placement.status.message();
     return false;
   }
+  note_refusal(pod, placement);
   arrive(pod, placement.node);
   return true;
+}
+
+void World::note_refusal(const std::string& pod, const Placement& placement) {
+  if (!placement.would_refuse.empty()) note(fmt::format("{} goes where it cannot start: {}", pod, placement.would_refuse));
 }
 
 // Budgets

@@ -258,6 +258,10 @@ TEST_F(NodesRights, ItsOwnObjectsAlone) {
     EXPECT_FALSE(may(n1_, fmt::format("{} storage.k8s.io:csinodes", verb))) << verb;
   EXPECT_FALSE(may(n1_, "get storage.k8s.io:csinodes/status n1"));
   // The same words in other groups are other kinds.
+  EXPECT_TRUE(may(n1_, "patch topology.node.k8s.io:noderesourcetopologies n1"));
+  EXPECT_FALSE(may(n1_, "patch topology.node.k8s.io:noderesourcetopologies n2"))
+      << "what is told of another's NUMA nodes is its own matter";
+  EXPECT_FALSE(may(n1_, "list topology.node.k8s.io:noderesourcetopologies"));
   for (const char* other : {"get csinodes n1", "get apps:csinodes n1", "get apps:nodes n1", "get apps:pods p1", "get apps:secrets s",
                             "get apps:volumeattachments a-n1", "get apps:persistentvolumes v1", "get apps:persistentvolumeclaims data",
                             "create apps:serviceaccounts/token bot", "get apps:resourceclaims gpu", "get resourceclaims gpu",

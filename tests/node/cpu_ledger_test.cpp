@@ -6,19 +6,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
 
 /// As the node asks, without a policy of alignment.
-std::optional<Refusal> admit(CpuLedger& ledger, const json::Value& pod, const numa::Hint& near = {}) {
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list}))
-      if (auto refusal = ledger.give(pod, container, near)) {
-        ledger.release(std::string(json::get_string(pod, {"metadata", "uid"})));
-        return refusal;
-      }
+std::optional<Refusal> admit(CpuLedger& ledger, const numa::PodWishes& pod, const numa::Hint& near = {}) {
+  for (const numa::Wish& container : pod.containers)
+    if (auto refusal = ledger.give(pod, container, near)) {
+      ledger.release(pod.uid);
+      return refusal;
+    }
   return std::nullopt;
 }
 
@@ -36,9 +35,10 @@ json::Value container(const std::string& name, const std::string& cpu, const std
       fmt::format(R"({{"name":"{}","resources":{{"requests":{{"cpu":"{}","memory":"1Gi"}},"limits":{{"cpu":"{}","memory":"1Gi"}}}}{}}})",
                   name, cpu, cpu, more));
 }
-json::Value pod(const std::string& uid, json::Array containers, json::Array init = {}) {
-  return json::Object{{"metadata", json::Object{{"uid", uid}}},
-                      {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}};
+numa::PodWishes pod(const std::string& uid, json::Array containers, json::Array init = {}) {
+  return numa::wishes_of(model::PodView::parse(
+      json::Object{{"metadata", json::Object{{"uid", uid}}},
+                   {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}}));
 }
 
 std::string own(const CpuLedger& ledger, const std::string& uid, const std::string& name = "c") {
@@ -67,11 +67,20 @@ TEST(TakeClose, WholeSocketsThenCoresThenThreadsOfCoresInUse) {
 TEST(TakeClose, OfOneCacheWhereThatIsWanted) {
   CpuTopology one;  // One socket with two caches of three single cores.
   for (int i = 0; i < 6; ++i) one.cpus.push_back({i, i, 0, 0, i / 3 * 3});
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 2, false)), "1-2");
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, false)), "1,3") << "the lowest";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, true)), "3-4") << "the first cache has not as many";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 4, true)), "1,3-5") << "a whole one, and the rest from another";
-  EXPECT_EQ(numa::number_list(take_close(one, {1, 4}, 2, true)), "1,4") << "none has as many";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 2)), "1-2");
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2)), "1,3") << "the lowest";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 3, 4}, 2, {.by_cache = true})), "3-4") << "the first cache has not as many";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 2, 3, 4, 5}, 4, {.by_cache = true})), "1,3-5")
+      << "a whole one, and the rest from another";
+  EXPECT_EQ(numa::number_list(take_close(one, {1, 4}, 2, {.by_cache = true})), "1,4") << "none has as many";
+}
+
+TEST(TakeClose, AThreadOfEachCoreWhereThatIsWanted) {
+  const CpuTopology two = machine(2, 2);  // 0,4 | 1,5 in the first socket; 2,6 | 3,7 in the second.
+  const CpuPolicy policy{.by_core = true};
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 2, policy)), "0-1") << "two cores of a socket, not one of them";
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 3, policy)), "0-1,4") << "there is no third";
+  EXPECT_EQ(numa::number_list(take_close(two, two.all(), 4, policy)), "0-1,4-5") << "a socket";
 }
 
 TEST(TakeSpread, AsManyOfEachOfTheFewestNumaNodes) {
@@ -92,8 +101,8 @@ TEST(CpuLedger, GuaranteedPodsHaveWholeProcessorsToThemselves) {
   EXPECT_EQ(own(ledger, "p", "d"), "") << "half a processor is none of its own";
   EXPECT_EQ(numa::number_list(ledger.shared()), "0,2-4,6-7");
   EXPECT_EQ(numa::number_list(ledger.cpus_of("p", "d")), "0,2-4,6-7");
-  const json::Value burstable =
-      *json::parse(R"({"metadata":{"uid":"b"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}})");
+  const numa::PodWishes burstable = numa::wishes_of(model::PodView::parse(
+      *json::parse(R"({"metadata":{"uid":"b"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}})")));
   EXPECT_FALSE(admit(ledger, burstable));
   EXPECT_EQ(own(ledger, "b"), "");
 }
@@ -151,19 +160,19 @@ TEST(CpuLedger, StrictReservationKeepsWhatIsSharedAwayFromTheSystem) {
   EXPECT_EQ(numa::number_list(ledger.shared()), "2-3,6-7");
 }
 
-std::vector<numa::Hint> cpu_hints(const CpuLedger& ledger, const json::Value& pod, const json::Value& container) {
+std::vector<numa::Hint> cpu_hints(const CpuLedger& ledger, const numa::PodWishes& pod, const numa::Wish& container) {
   const auto hints = ledger.hints(pod, container);
   return hints.contains("cpu") && hints.at("cpu") ? *hints.at("cpu") : std::vector<numa::Hint>{};
 }
 
 TEST(CpuLedger, HintsAreTheNumaNodesThatHaveAsManyAndTheFewestArePreferred) {
   CpuLedger ledger(machine(2, 2), {.reserved = {0}});  // The first NUMA node has three left, the second four.
-  const json::Value three = pod("p", {container("c", "3")}), four = pod("q", {container("c", "4")}),
-                    half = pod("h", {container("c", "500m")});
-  const auto of = [&](const json::Value& pod) { return cpu_hints(ledger, pod, json::get_array(pod, {"spec", "containers"})[0]); };
+  const numa::PodWishes three = pod("p", {container("c", "3")}), four = pod("q", {container("c", "4")}),
+                        half = pod("h", {container("c", "500m")});
+  const auto of = [&](const numa::PodWishes& pod) { return cpu_hints(ledger, pod, pod.containers.back()); };
   EXPECT_EQ(of(three), (std::vector<numa::Hint>{{3, false}, {2, true}, {1, true}}));
   EXPECT_EQ(of(four), (std::vector<numa::Hint>{{3, false}, {2, true}})) << "one would be enough, were nothing reserved of it";
-  EXPECT_TRUE(ledger.hints(half, json::get_array(half, {"spec", "containers"})[0]).empty()) << "no preference";
+  EXPECT_TRUE(ledger.hints(half, half.containers.back()).empty()) << "no preference";
   EXPECT_FALSE(admit(ledger, four, {2, true}));
   EXPECT_EQ(own(ledger, "q"), "2-3,6-7");
   EXPECT_EQ(of(three), (std::vector<numa::Hint>{{3, false}, {1, true}}));
@@ -174,11 +183,29 @@ TEST(CpuLedger, HintsAreTheNumaNodesThatHaveAsManyAndTheFewestArePreferred) {
   EXPECT_TRUE(of(pod("x", {container("c", "9")})).empty()) << "nothing can be had";
 }
 
+TEST(CpuLedger, AnyNumaNodeOfASocketIsAsGoodWhereThatIsWanted) {
+  CpuTopology four = machine(4, 2);  // Four NUMA nodes of two cores, two in each socket.
+  for (Cpu& one : four.cpus) one.socket = one.numa_node / 2;
+  CpuLedger ledger(four, {.reserved = {}, .by_socket = true});
+  const auto six = pod("p", {container("c", "6")});
+  for (const numa::Hint& hint : cpu_hints(ledger, six, six.containers[0])) {
+    const bool is_of_one_socket = *hint.nodes == 0b0011 || *hint.nodes == 0b1100;
+    EXPECT_TRUE(hint.is_preferred == (is_of_one_socket || std::popcount(*hint.nodes) == 2)) << *hint.nodes;
+  }
+  const auto three = pod("q", {container("c", "3")});
+  const auto hints = cpu_hints(ledger, three, three.containers[0]);
+  EXPECT_TRUE(std::ranges::find(hints, numa::Hint{0b0011, true}) != hints.end()) << "a NUMA node would do, and the socket is as good";
+  EXPECT_TRUE(std::ranges::find(hints, numa::Hint{0b0101, false}) != hints.end());
+  EXPECT_FALSE(admit(ledger, pod("r", {container("c", "4")}), {0b0001, true}));
+  EXPECT_FALSE(admit(ledger, pod("s", {container("c", "3")}), {0b0001, true}));
+  EXPECT_EQ(own(ledger, "s"), "2-3,10") << "the first NUMA node is full: of the same socket";
+}
+
 TEST(CpuLedger, WhatAnInitContainerHadCountsForThoseAfterIt) {
   CpuLedger ledger(machine(2, 2), {.reserved = {}});
-  const json::Value both = pod("p", {container("c", "2")}, {container("i", "4")});
-  const auto& init = json::get_array(both, {"spec", "initContainers"})[0];
-  const auto& main = json::get_array(both, {"spec", "containers"})[0];
+  const numa::PodWishes both = pod("p", {container("c", "2")}, {container("i", "4")});
+  const auto& init = both.containers.front();
+  const auto& main = both.containers.back();
   EXPECT_EQ(ledger.pod_hints(both).at("cpu"), numa::Hints(std::vector<numa::Hint>{{3, false}, {2, true}, {1, true}}))
       << "four at a time, not six";
   EXPECT_FALSE(ledger.give(both, init, {1, true}));
@@ -186,8 +213,8 @@ TEST(CpuLedger, WhatAnInitContainerHadCountsForThoseAfterIt) {
   EXPECT_FALSE(ledger.give(both, main, {1, true}));
   EXPECT_EQ(own(ledger, "p"), "0,4");
   EXPECT_EQ(ledger.shared().size(), 4U) << "the init container's are the pod's until it is over";
-  const json::Value other = pod("q", {container("c", "4")});
-  EXPECT_EQ(cpu_hints(ledger, other, json::get_array(other, {"spec", "containers"})[0]), (std::vector<numa::Hint>{{3, false}, {2, true}}))
+  const numa::PodWishes other = pod("q", {container("c", "4")});
+  EXPECT_EQ(cpu_hints(ledger, other, other.containers.back()), (std::vector<numa::Hint>{{3, false}, {2, true}}))
       << "what one pod leaves is not another's";
 }
 

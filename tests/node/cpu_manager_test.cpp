@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -45,7 +45,7 @@ class CpuManagerTest : public ::testing::Test {
   static std::optional<Refusal> admit(CpuManager& manager, const json::Value& pod, std::set<std::string> others) {
     others.emplace(json::get_string(pod, {"metadata", "uid"}));
     manager.keep_only(others);
-    return numa::admit({}, {}, pod, {&manager});
+    return numa::admit({}, {}, numa::wishes_of(model::PodView::parse(pod)), {&manager});
   }
   std::string root_;
   int changes_ = 0;
@@ -59,12 +59,17 @@ TEST_F(CpuManagerTest, MistakesInTheConfigurationSayWhatIsWanted) {
   EXPECT_EQ(error(options("0-9")), "reservedSystemCPUs: this machine has the processors 0-3, not 0-9");
   EXPECT_EQ(error(options("one")), "reservedSystemCPUs: \"one\": a list of processors such as 0-3,8 is wanted");
   wrong = options();
-  wrong.options = {{"align-by-socket", "true"}};
+  wrong.options = {{"align-by-core", "true"}};
   EXPECT_EQ(error(wrong),
-            "cpuManagerPolicyOptions.align-by-socket: this node knows distribute-cpus-across-numa, full-pcpus-only, "
-            "prefer-align-cpus-by-uncorecache, strict-cpu-reservation");
-  wrong.options = {{"distribute-cpus-across-numa", "true"}, {"prefer-align-cpus-by-uncorecache", "true"}};
-  EXPECT_NE(error(wrong).find("can not be used at the same time"), std::string::npos);
+            "cpuManagerPolicyOptions.align-by-core: this node knows align-by-socket, distribute-cpus-across-cores, "
+            "distribute-cpus-across-numa, full-pcpus-only, prefer-align-cpus-by-uncorecache, strict-cpu-reservation");
+  for (const auto& [one, other] : {std::pair("distribute-cpus-across-numa", "prefer-align-cpus-by-uncorecache"),
+                                   {"distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache"},
+                                   {"distribute-cpus-across-cores", "distribute-cpus-across-numa"},
+                                   {"distribute-cpus-across-cores", "full-pcpus-only"}}) {
+    wrong.options = {{one, "true"}, {other, "true"}};
+    EXPECT_NE(error(wrong).find("can not be used at the same time"), std::string::npos) << one << " " << other;
+  }
   wrong.options = {{"full-pcpus-only", "yes"}};
   EXPECT_EQ(error(wrong), "cpuManagerPolicyOptions.full-pcpus-only: true or false is wanted");
   auto many = options("");

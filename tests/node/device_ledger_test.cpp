@@ -20,19 +20,19 @@ json::Value container(const std::string& name, int count, const std::string& mor
   return *json::parse(fmt::format(R"({{"name":"{}","resources":{{"limits":{{"example.com/gpu":"{}"}}}}{}}})", name, count, more));
 }
 
-json::Value pod(const std::string& uid, json::Array containers, json::Array init = {}) {
-  return json::Object{{"metadata", json::Object{{"uid", uid}}},
-                      {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}};
+numa::PodWishes pod(const std::string& uid, json::Array containers, json::Array init = {}) {
+  return numa::wishes_of(model::PodView::parse(
+      json::Object{{"metadata", json::Object{{"uid", uid}}},
+                   {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}}));
 }
 
 /// As the node asks, without a policy of alignment.
-Result<void> admit(DeviceLedger& ledger, const json::Value& pod, const numa::Hint& near = {}) {
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list}))
-      if (const auto refusal = ledger.give(pod, container, near)) {
-        ledger.release(std::string(json::get_string(pod, {"metadata", "uid"})));
-        return invalid(refusal->message);
-      }
+Result<void> admit(DeviceLedger& ledger, const numa::PodWishes& pod, const numa::Hint& near = {}) {
+  for (const numa::Wish& container : pod.containers)
+    if (const auto refusal = ledger.give(pod, container, near)) {
+      ledger.release(pod.uid);
+      return invalid(refusal->message);
+    }
   return {};
 }
 
@@ -165,8 +165,8 @@ DeviceLedger::Devices placed() {
   for (const char* id : {"c", "d"}) out[id].numa_nodes = {1};
   return out;
 }
-numa::Hints hints(const DeviceLedger& ledger, const json::Value& pod) {
-  const auto found = ledger.hints(pod, json::get_array(pod, {"spec", "containers"})[0], 0b11);
+numa::Hints hints(const DeviceLedger& ledger, const numa::PodWishes& pod) {
+  const auto found = ledger.hints(pod, pod.containers.back(), 0b11);
   return found.contains(kGpu) ? found.at(kGpu) : numa::Hints(std::vector<numa::Hint>{{99, false}});
 }
 using HintList = std::vector<numa::Hint>;
@@ -211,7 +211,7 @@ TEST(DeviceLedger, APluginsOwnChoiceDoesNotLeaveTheNumaNodes) {
 TEST(DeviceLedger, APodsHintsAreForTheMostAtATime) {
   DeviceLedger ledger;
   ledger.report(kGpu, placed());
-  const json::Value whole =
+  const numa::PodWishes whole =
       pod("p", {container("c", 1), container("d", 1)}, {container("i", 2), container("s", 1, R"(,"restartPolicy":"Always")")});
   EXPECT_EQ(ledger.pod_hints(whole, 0b11).at(kGpu), numa::Hints(HintList{{3, true}})) << "two and a sidecar";
   EXPECT_TRUE(ledger.pod_hints(pod("n", {}), 0b11).empty());

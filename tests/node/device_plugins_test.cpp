@@ -140,7 +140,7 @@ class Plugins : public ::testing::Test {
   bool admit(const json::Value& pod, std::set<std::string> others) {
     others.emplace(json::get_string(pod, {"metadata", "uid"}));
     plugins_->keep_only(others);
-    return !numa::admit({}, {}, pod, {plugins_.get()});
+    return !numa::admit({}, {}, numa::wishes_of(model::PodView::parse(pod)), {plugins_.get()});
   }
   void SetUp() override {
     directory_ = std::filesystem::temp_directory_path() / fmt::format("berth-devices-{}", ::getpid());

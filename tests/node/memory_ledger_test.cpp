@@ -1,5 +1,5 @@
 // Memory of NUMA nodes: from which, for whom, over time; machines by fixtures.
-#include "node/numa/memory_ledger.h"
+#include "placement/numa/memory_ledger.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ NumaMachine machine(int nodes) {
   return out;
 }
 MemoryLedger ledger_of(int nodes, std::int64_t reserved_gi = 1) {
-  ReservedMemory reserved;
+  MemoryByNode reserved;
   reserved[0]["memory"] = reserved_gi * kGi;
-  return {machine(nodes), reserved};
+  return {machine(nodes).memory, reserved};
 }
 
 json::Value container(const std::string& name, const std::string& memory, const std::string& more = "") {
@@ -33,18 +33,18 @@ json::Value container(const std::string& name, const std::string& memory, const 
       fmt::format(R"({{"name":"{}","resources":{{"requests":{{"cpu":"1","memory":"{}"}},"limits":{{"cpu":"1","memory":"{}"}}}}{}}})", name,
                   memory, memory, more));
 }
-json::Value pod(const std::string& uid, json::Array containers, json::Array init = {}) {
-  return json::Object{{"metadata", json::Object{{"uid", uid}}},
-                      {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}};
+PodWishes pod(const std::string& uid, json::Array containers, json::Array init = {}) {
+  return wishes_of(model::PodView::parse(
+      json::Object{{"metadata", json::Object{{"uid", uid}}},
+                   {"spec", json::Object{{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}}));
 }
-std::string admit(MemoryLedger& ledger, const json::Value& pod, const Hint& near = {}) {
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list}))
-      if (const auto refusal = ledger.give(pod, container, near)) return refusal->message;
+std::string admit(MemoryLedger& ledger, const PodWishes& pod, const Hint& near = {}) {
+  for (const Wish& container : pod.containers)
+    if (const auto refusal = ledger.give(pod, container, near)) return refusal->message;
   return "";
 }
-List hints(const MemoryLedger& ledger, const json::Value& pod) {
-  const auto found = ledger.hints(pod, json::get_array(pod, {"spec", "containers"})[0]);
+List hints(const MemoryLedger& ledger, const PodWishes& pod) {
+  const auto found = ledger.hints(pod, pod.containers.back());
   return found.contains("memory") ? *found.at("memory") : List{};
 }
 
@@ -56,11 +56,11 @@ TEST(MemoryLedger, GuaranteedContainersGetTheirsFromTheFewestNumaNodes) {
   EXPECT_EQ(ledger.nodes_of("p", "c"), 1U) << "the lowest";
   EXPECT_EQ(admit(ledger, pod("q", {container("c", "1Gi")})), "");
   EXPECT_EQ(ledger.nodes_of("q", "c"), 2U) << "the first is full";
-  const json::Value burstable =
-      *json::parse(R"({"metadata":{"uid":"b"},"spec":{"containers":[{"name":"c","resources":{"requests":{"memory":"1Gi"}}}]}})");
+  const PodWishes burstable = wishes_of(model::PodView::parse(
+      *json::parse(R"({"metadata":{"uid":"b"},"spec":{"containers":[{"name":"c","resources":{"requests":{"memory":"1Gi"}}}]}})")));
   EXPECT_EQ(admit(ledger, burstable), "");
   EXPECT_EQ(ledger.nodes_of("b", "c"), 0U) << "from anywhere";
-  EXPECT_TRUE(ledger.hints(burstable, json::get_array(burstable, {"spec", "containers"})[0]).empty());
+  EXPECT_TRUE(ledger.hints(burstable, burstable.containers.back()).empty());
 }
 
 TEST(MemoryLedger, WhatIsNotThereIsRefusedAndComesBackWhenAPodIsOver) {
@@ -127,9 +127,7 @@ TEST(MemoryLedger, WhatWasLentIsHadOnce) {
 TEST(MemoryLedger, HugePagesAndMemoryComeFromTheSameNodes) {
   MemoryLedger ledger = ledger_of(2, 0);
   const auto huge = [](const std::string& uid) {
-    return *json::parse(fmt::format(
-        R"({{"metadata":{{"uid":"{}"}},"spec":{{"containers":[{{"name":"c","resources":{{"limits":{{"cpu":"1","memory":"1Gi","hugepages-1Gi":"2Gi"}}}}}}]}}}})",
-        uid));
+    return pod(uid, {*json::parse(R"({"name":"c","resources":{"limits":{"cpu":"1","memory":"1Gi","hugepages-1Gi":"2Gi"}}})")});
   };
   EXPECT_EQ(admit(ledger, huge("p")), "");
   EXPECT_EQ(ledger.nodes_of("p", "c"), 1U);

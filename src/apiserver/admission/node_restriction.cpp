@@ -68,6 +68,8 @@ class NodeRestriction final : public AdmissionPlugin {
     if (kind.group == "resource.k8s.io" && kind.plural == "resourceslices") return admit_slice(request, node);
     if (kind.group == "storage.k8s.io" && kind.plural == "csinodes" && request.name != node)
       return std::unexpected(request.forbidden("can only access CSINode with the same name as the requesting node"));
+    if (kind.group == "topology.node.k8s.io" && kind.plural == "noderesourcetopologies" && request.name != node)
+      return std::unexpected(request.forbidden("can only access NodeResourceTopology with the same name as the requesting node"));
     if (kind.group.empty() && kind.plural == "persistentvolumeclaims") return admit_claim(request, node);
     if (kind.group.empty() && kind.plural == "services" && request.ns == "kube-system") return admit_name_service(request, node);
     if (kind.group == "discovery.k8s.io" && kind.plural == "endpointslices" && request.ns == "kube-system")

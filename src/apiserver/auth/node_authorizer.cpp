@@ -146,6 +146,9 @@ Decision NodeAuthorizer::decide(const std::string& node, const Attributes& attri
     return own_object(node, attributes, "node lease");
   }
   if (attributes.group == "storage.k8s.io" && resource == "csinodes") return own_object(node, attributes, "CSINode");
+  // Ours: elsewhere an agent of its own tells of the NUMA nodes.
+  if (attributes.group == "topology.node.k8s.io" && resource == "noderesourcetopologies")
+    return own_object(node, attributes, "NodeResourceTopology");
   if (attributes.group == "storage.k8s.io" && resource == "volumeattachments") return volume(node, attributes, effort);
   if (attributes.group == "resource.k8s.io" && resource == "resourceclaims") {
     if (attributes.verb != "get" || !attributes.subresource.empty()) return no("can only get individual resources of this type");

@@ -20,7 +20,7 @@ namespace {
 using placement::PodInfoPtr;
 
 struct Placed {
-  std::string pod, node, reason;
+  std::string pod, node, reason;  ///< reason: also why the node would refuse it.
   std::size_t tied = 0;
   std::string group;  ///< Of a member: its PodGroup's key.
 };
@@ -109,6 +109,7 @@ class Planner {
     if (placement.is_placed()) {
       out.node = input_.cluster.node(placement.node)->name;
       out.tied = placement.decision.tied_nodes;
+      out.reason = placement.would_refuse;
     } else {
       out.reason = placement.status.message();
     }
@@ -126,7 +127,11 @@ void print_text(const std::vector<Placed>& all, const std::vector<PlacedGroup>& 
     std::size_t width = 3;
     for (const auto& one : all) width = std::max(width, one.pod.size());
     fmt::print("{:<{}}  NODE\n", "POD", width);
-    for (const auto& one : all) fmt::print("{:<{}}  {}\n", one.pod, width, one.node.empty() ? "<none> " + one.reason : one.node);
+    for (const auto& one : all)
+      fmt::print("{:<{}}  {}\n", one.pod, width,
+                 one.node.empty()     ? "<none> " + one.reason
+                 : one.reason.empty() ? one.node
+                                      : fmt::format("{} ({})", one.node, one.reason));
     fmt::print("\n");
   }
   std::map<std::string, std::size_t> reasons;
@@ -234,6 +239,7 @@ int run_place(const std::vector<std::string>& args) {
         entry["reason"] = one.reason;
       } else {
         entry["node"] = one.node;
+        if (!one.reason.empty()) entry["wouldRefuse"] = one.reason;
         entry["equallyGoodNodes"] = one.tied;
       }
       list.push_back(std::move(entry));

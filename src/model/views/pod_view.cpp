@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/schema.h"
 #include "model/views/json_text.h"
 
 namespace berth::model {
@@ -235,6 +236,8 @@ PodView PodView::parse(const json::Value& pod) {
   out.meta = ObjectMeta::parse(pod);
   if (const auto* spec = json::find(pod, "spec")) parse_spec(*spec, out);
   out.resource_claims = parse_claims(pod);
+  const auto qos = json::get_string(pod, {"status", "qosClass"});
+  out.is_guaranteed = (qos.empty() ? pod_qos_class(pod) : qos) == "Guaranteed";
   if (const auto* status = json::find(pod, "status")) {
     out.phase = string_at(*status, {"phase"});
     out.start_time = string_at(*status, {"startTime"});

@@ -120,6 +120,7 @@ struct PodView {
   SharedList<std::string> scheduling_gates;
   std::string phase, start_time;  ///< status; RFC 3339 as given.
   bool host_network = false;
+  bool is_guaranteed = false;                         ///< status.qosClass, or what the spec comes to.
   std::int64_t termination_grace_period_seconds = 0;  ///< 30 when absent.
 
   SharedList<ContainerView> containers, init_containers;

@@ -69,6 +69,7 @@ class AgentImpl final : public Agent {
     loop_.post([this, &done] {
       if (pods_) pods_->stop();
       reporter_.reset();
+      drivers_.stop_publishing();
       node_informer_.reset();
       recorder_.reset();
       loop_.cancel(manifest_timer_);
@@ -140,6 +141,7 @@ class AgentImpl final : public Agent {
       reporter_ = std::make_unique<NodeReporter>(
           client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
           [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); });
+      drivers_.publish_topology(client_, options_.node_name);
       watch_own_node();
       read_manifests();
       reporter_->start();
@@ -263,6 +265,7 @@ class AgentImpl final : public Agent {
     environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
     if (options_.settings.swap_behavior == "LimitedSwap" && cgroups_.is_v2() && environment_->swap.is_counted)
       environment_->swap.capacity_bytes = swap_space().capacity_bytes;
+    if (options_.settings.pod_pids_limit > 0) environment_->pids_limit = options_.settings.pod_pids_limit;
     environment_->max_restart_backoff = Duration(options_.settings.max_restart_backoff_ns / 1000);
     environment_->host_dns = parse_resolv_conf(read_small_file("/etc/resolv.conf").value_or(""));
     environment_->cluster_dns = options_.settings.cluster_dns;
@@ -467,6 +470,7 @@ class AgentImpl final : public Agent {
     facts.runtime_version = runtime_version_;
     facts.kubelet_version = options_.kubelet_version;
     facts.images = images();
+    tell_topology();
     return facts;
   }
 
@@ -507,8 +511,10 @@ class AgentImpl final : public Agent {
     else if (known)
       take(known->document());
     if (auto refusal = refuse_pod(node, pod, active)) return refusal;
+    post([this] { tell_topology(); });
     return drivers_.refuse(pod, active);
   }
+  void tell_topology() { drivers_.tell_topology(*pods_, reporter_ ? reporter_->uid() : ""); }
 
   /// The kubelet has one reason for all that may fit later, and nothing here can never fit.
   std::optional<Refusal> refuse_resize(const json::Value& pod) {

@@ -175,8 +175,10 @@ Result<void> Cgroups::set_limits(const std::string& path, const CgroupLimits& li
                              : write_control_file(directory("cpu", path) + "/cpu.shares", std::to_string(*limits.cpu_shares));
     if (!written) return written;
   }
-  if (limits.cpu_quota_us) {
-    if (v2_) return write_control_file(directory("", path) + "/cpu.max", text(*limits.cpu_quota_us, "max") + " 100000");
+  if (limits.cpu_quota_us && v2_) {
+    if (const auto max = write_control_file(directory("", path) + "/cpu.max", text(*limits.cpu_quota_us, "max") + " 100000"); !max)
+      return max;
+  } else if (limits.cpu_quota_us) {
     if (const auto period = write_control_file(directory("cpu", path) + "/cpu.cfs_period_us", "100000"); !period) return period;
     if (const auto quota = write_control_file(directory("cpu", path) + "/cpu.cfs_quota_us", text(*limits.cpu_quota_us, "-1")); !quota)
       return quota;

@@ -191,7 +191,8 @@ json::Object container_resources(const PodContext& context, const json::Value& c
   out["cpu_period"] = "100000";
   out["cpu_shares"] = std::to_string(cpu_shares(request_milli));
   // -1 takes an earlier quota away.
-  out["cpu_quota"] = std::to_string(limit_milli > 0 ? cpu_quota_us(limit_milli) : -1);
+  const bool has_quota = limit_milli > 0 && !context.with_own_cpus.contains(std::string(name));
+  out["cpu_quota"] = std::to_string(has_quota ? cpu_quota_us(limit_milli) : -1);
   const std::int64_t memory = value_of(facts.limits, "memory");
   if (memory > 0) out["memory_limit_in_bytes"] = std::to_string(memory);
   out["oom_score_adj"] =

@@ -1,6 +1,7 @@
 // From a pod's spec to what the CRI wants: sandbox and container configurations, security contexts, resources (kubelet kuberuntime).
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct PodContext {
   bool cgroup_v2 = false;
   SwapRules swap;
   std::map<std::string, PlacedVolume> volumes;
+  std::set<std::string> with_own_cpus = {};  ///< Containers that have processors to themselves: nobody slows them down there.
 };
 
 /// A container's resources with the limits of its pod where it sets none: what it runs with.

@@ -4,6 +4,7 @@
 #include "client/client.h"
 #include "node/agent/machine.h"
 #include "node/agent/node_pods.h"
+#include "node/agent/topology_reporter.h"
 #include "node/cpus/cpu_manager.h"
 #include "node/csi/csi_volumes.h"
 #include "node/devices/claim_drivers.h"
@@ -136,6 +137,9 @@ Result<void> NodeDrivers::manage_numa(const eviction::KubeletSettings& settings,
                                        {settings.topology_manager_policy_options.begin(), settings.topology_manager_policy_options.end()},
                                        machine->layout);
   if (!policy) return std::unexpected(policy.error());
+  if (const auto by_socket = cpu.options.find("align-by-socket");
+      by_socket != cpu.options.end() && by_socket->second == "true" && policy->align == numa::Align::kSingleNumaNode)
+    return invalid("Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option");
   auto cpus = cpus::CpuManager::start(std::move(cpu));
   if (!cpus) return std::unexpected(cpus.error());
   auto memories = numa::MemoryManager::start(*machine, std::move(*memory));
@@ -147,15 +151,45 @@ Result<void> NodeDrivers::manage_numa(const eviction::KubeletSettings& settings,
   return {};
 }
 
-std::optional<Refusal> NodeDrivers::refuse(const json::Value& pod, const std::vector<json::Value>& active) {
-  std::vector<numa::Giver*> givers;
+std::vector<numa::Giver*> NodeDrivers::givers() const {
+  std::vector<numa::Giver*> out;
   for (numa::Giver* one :
        {static_cast<numa::Giver*>(devices_.get()), static_cast<numa::Giver*>(cpus_.get()), static_cast<numa::Giver*>(memory_.get())})
-    if (one != nullptr) givers.push_back(one);
+    if (one != nullptr) out.push_back(one);
+  return out;
+}
+
+std::optional<Refusal> NodeDrivers::refuse(const json::Value& pod, const std::vector<json::Value>& active) {
   std::set<std::string> known{std::string(json::get_string(pod, {"metadata", "uid"}))};
   for (const auto& other : active) known.emplace(json::get_string(other, {"metadata", "uid"}));
-  for (numa::Giver* giver : givers) giver->keep_only(known);
-  return numa::admit(alignment_, machine_, pod, givers);
+  const auto all = givers();
+  for (numa::Giver* giver : all) giver->keep_only(known);
+  return numa::admit(alignment_, machine_, numa::wishes_of(model::PodView::parse(pod)), all);
+}
+
+void NodeDrivers::publish_topology(client::Client& client, const std::string& node_name) {
+  if (cpus_ || memory_ || alignment_.align != numa::Align::kNone) topology_ = std::make_unique<TopologyReporter>(client, clock_, node_name);
+}
+
+void NodeDrivers::stop_publishing() { topology_.reset(); }
+
+void NodeDrivers::tell_topology(const NodePods& pods, const std::string& node_uid) {
+  if (!topology_ || node_uid.empty() || !pods.is_synced()) return;
+  std::set<std::string> active;
+  for (const auto& worker : pods.workers())
+    if (!worker->is_over()) active.insert(worker->uid());
+  for (numa::Giver* giver : givers()) giver->keep_only(active);
+  numa::TopologyReport report{.node_uid = node_uid, .policy = alignment_, .machine = machine_};
+  report.gives_cpus = cpus_ != nullptr;
+  report.gives_memory = memory_ != nullptr;
+  if (cpus_) {
+    report.threads_of_whole_cores = cpus_->threads_of_whole_cores();
+    report.sockets = cpus_->sockets();
+    cpus_->tell(report.offer);
+  }
+  if (memory_) memory_->tell(report.offer);
+  if (devices_) devices_->tell(report.offer);
+  topology_->tell(std::move(report));
 }
 
 void NodeDrivers::give_to(PodEnvironment& environment) const {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "node/admission.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 class CpuManager;
@@ -42,6 +42,7 @@ class Client;
 namespace berth::node::agent {
 
 class NodePods;
+class TopologyReporter;
 struct PodEnvironment;
 
 /// Its functions one after the other, on one thread. A node without what cannot be had is a node all the same: the log says why.
@@ -75,6 +76,11 @@ class NodeDrivers {
                            std::function<void()> changed);
   /// A pod that comes gets its devices, processors and memory, all or none; those of pods that are not active are free.
   std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active);
+  /// Schedulers are told of the node's NUMA nodes from now on, where something is given from them. On the client's loop.
+  void publish_topology(client::Client& client, const std::string& node_name);
+  void stop_publishing();
+  /// Writes what has changed. On the client's loop, as `refuse`.
+  void tell_topology(const NodePods& pods, const std::string& node_uid);
   /// So that pods have what there is.
   void give_to(PodEnvironment& environment) const;
   /// Null: this node takes none.
@@ -84,6 +90,7 @@ class NodeDrivers {
   [[nodiscard]] csi::CsiVolumes* csi() const { return csi_.get(); }
 
  private:
+  [[nodiscard]] std::vector<numa::Giver*> givers() const;
   const Clock& clock_;
   std::map<std::string, plugins::PluginHandler*, std::less<>> handlers_;  ///< By type.
   std::unique_ptr<devices::DevicePlugins> devices_;
@@ -93,6 +100,7 @@ class NodeDrivers {
   std::unique_ptr<numa::MemoryManager> memory_;
   numa::Machine machine_;
   numa::AlignmentPolicy alignment_;
+  std::unique_ptr<TopologyReporter> topology_;
   std::unique_ptr<devices::PodResources> pod_resources_;
   std::unique_ptr<plugins::PluginWatcher> watcher_;
 };

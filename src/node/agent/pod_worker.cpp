@@ -9,6 +9,7 @@
 #include "node/agent/node_metrics.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"
+#include "node/cpus/cpu_manager.h"
 #include "node/csi/csi_volumes.h"
 
 namespace berth::node::agent {
@@ -368,15 +369,25 @@ PodContext PodWorker::make_context() {
                      {},
                      environment_.cgroups.is_v2(),
                      environment_.swap,
-                     {}};
+                     {},
+                     with_own_cpus()};
   if (context.pod_ips.empty() && !state_.pod_ip.empty()) context.pod_ips.push_back(state_.pod_ip);
   bool fell_back = false;
   context.dns = pod_dns(pod_, environment_.host_dns, environment_.cluster_dns, environment_.cluster_domain, fell_back);
   return context;
 }
 
+std::set<std::string> PodWorker::with_own_cpus() const {
+  std::set<std::string> out;
+  for (const auto& container : spec_.containers)
+    if (environment_.cpus != nullptr && !environment_.cpus->own(uid_, container.name).empty()) out.insert(container.name);
+  return out;
+}
+
 Result<void> PodWorker::ensure_cgroup() {
-  const CgroupLimits limits = pod_cgroup_limits(facts_);
+  CgroupLimits limits = pod_cgroup_limits(facts_);
+  limits.pids = environment_.pids_limit;
+  if (!with_own_cpus().empty()) limits.cpu_quota_us = -1;  // Its groups would slow them down as well.
   if (applied_limits_ && same(*applied_limits_, limits) && environment_.cgroups.exists(cgroup())) return {};
   if (const auto made = environment_.cgroups.create(cgroup(), limits); !made) return made;
   applied_limits_ = limits;

@@ -54,6 +54,7 @@ struct PodEnvironment {
   std::int64_t node_memory_bytes = 1;
   eviction::ResourceList allocatable;
   SwapRules swap;
+  std::optional<std::int64_t> pids_limit;  ///< Of each pod.
   Duration max_restart_backoff = std::chrono::seconds(300);
   DnsConfig host_dns;                    ///< The machine's resolv.conf.
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
@@ -249,6 +250,8 @@ class PodWorker {
   bool clear_condition(std::string_view type);
   [[nodiscard]] bool swap_is_in_the_way(const PodContext& context) const;
   [[nodiscard]] bool own_cpus_are_in_the_way() const;
+  /// Containers that have processors to themselves.
+  [[nodiscard]] std::set<std::string> with_own_cpus() const;
   /// The pod's spec as the node has granted it: with the resources from before a resize that has to wait.
   [[nodiscard]] json::Value granted_pod() const;
   /// Takes in what is new to know of containers. Whether all that the spec asks for is granted, and in force.

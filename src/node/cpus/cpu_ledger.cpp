@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 #include <tuple>
 
-#include "model/quantity.h"
-#include "node/eviction/pod_facts.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -16,17 +15,19 @@ namespace {
 /// Takes processors for one request, from what is left.
 class Taker {
  public:
-  Taker(const CpuTopology& topology, CpuSet available, std::size_t count, bool by_cache)
-      : topology_(topology), left_(std::move(available)), wanted_(count), by_cache_(by_cache) {}
+  Taker(const CpuTopology& topology, CpuSet available, std::size_t count, const CpuPolicy& policy)
+      : topology_(topology), left_(std::move(available)), wanted_(count), by_cache_(policy.by_cache), by_core_(policy.by_core) {}
 
   CpuSet run() {
     if (left_.size() < wanted_) return {};
     take_whole(&Cpu::numa_node);
     take_whole(&Cpu::socket);
     if (by_cache_) take_of_caches();
-    take_whole(&Cpu::core);
-    for (const int core : in_order(&Cpu::core))
-      for (const int cpu : members(&Cpu::core, core))
+    if (!by_core_) take_whole(&Cpu::core);
+    // By number the first threads of all cores come before the second ones.
+    const Level level = by_core_ ? &Cpu::socket : &Cpu::core;
+    for (const int group : in_order(level))
+      for (const int cpu : members(level, group))
         if (taken_.size() < wanted_) take({cpu});
     return std::move(taken_);
   }
@@ -66,7 +67,7 @@ class Taker {
     const std::size_t rest = wanted_ - taken_.size();
     if (rest == 0) return;
     for (const int cache : in_order(&Cpu::cache))
-      if (const CpuSet free = members(&Cpu::cache, cache); free.size() >= rest) return take(Taker(topology_, free, rest, false).run());
+      if (const CpuSet free = members(&Cpu::cache, cache); free.size() >= rest) return take(Taker(topology_, free, rest, {}).run());
   }
   void take(const CpuSet& cpus) {
     for (const int cpu : cpus) {
@@ -78,7 +79,7 @@ class Taker {
   const CpuTopology& topology_;
   CpuSet left_, taken_;
   const std::size_t wanted_;
-  const bool by_cache_;
+  const bool by_cache_, by_core_;
 };
 
 CpuSet without(CpuSet from, const CpuSet& these) {
@@ -88,8 +89,8 @@ CpuSet without(CpuSet from, const CpuSet& these) {
 
 }  // namespace
 
-CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache) {
-  return Taker(topology, available, count, by_cache).run();
+CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, const CpuPolicy& policy) {
+  return Taker(topology, available, count, policy).run();
 }
 
 namespace {
@@ -159,77 +160,62 @@ CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::si
   return out;
 }
 
-std::size_t own_cpus(const json::Value& pod, const json::Value& container) {
-  const eviction::PodFacts facts = eviction::read_pod_facts(pod);
-  if (facts.qos != eviction::QosClass::kGuaranteed || facts.has_pod_level_resources) return 0;
-  const auto amount = model::Quantity::parse(
-      json::get_string(container, {"resources", "requests", "cpu"}, json::get_string(container, {"resources", "limits", "cpu"})));
-  if (!amount || amount->milli_value() <= 0 || amount->milli_value() % 1000 != 0) return 0;
-  return static_cast<std::size_t>(amount->milli_value() / 1000);
-}
-
 CpuSet CpuLedger::take(const CpuSet& available, std::size_t count) const {
-  if (!policy_.is_spread) return take_close(topology_, available, count, policy_.by_cache);
-  return take_spread(topology_, available, count, policy_.full_cores_only ? static_cast<std::size_t>(topology_.threads_per_core()) : 1);
+  if (!policy_.is_spread) return take_close(topology_, available, count, policy_);
+  return take_spread(topology_, available, count, static_cast<std::size_t>(threads_of_whole_cores()));
 }
 
 std::vector<numa::Hint> CpuLedger::possible(const CpuSet& available, const CpuSet& lent, std::size_t count) const {
+  const auto could = [&](numa::NodeSet nodes) { return of_nodes(topology_, topology_.all(), nodes).size() >= count; };
   const numa::NodeSet all = all_nodes(topology_);
-  int fewest = std::popcount(all);
-  std::vector<numa::Hint> out;
-  numa::for_each_subset(all, [&](numa::NodeSet nodes) {
-    if (of_nodes(topology_, topology_.all(), nodes).size() >= count) fewest = std::min(fewest, std::popcount(nodes));
-    if (of_nodes(topology_, lent, nodes) != lent) return;
-    if (lent.size() + of_nodes(topology_, available, nodes).size() >= count) out.push_back({nodes, false});
+  auto out = numa::hints_where(all, could, [&](numa::NodeSet nodes) {
+    return of_nodes(topology_, lent, nodes) == lent && lent.size() + of_nodes(topology_, available, nodes).size() >= count;
   });
-  numa::prefer_narrow(out, fewest);
+  numa::prefer_sockets(out, all, numa::fewest_nodes(all, could), sockets());
   return out;
 }
 
-numa::HintsByResource CpuLedger::hints(const json::Value& pod, const json::Value& container) const {
-  const std::size_t count = own_cpus(pod, container);
+numa::HintsByResource CpuLedger::hints(const numa::PodWishes& pod, const numa::Wish& container) const {
+  const auto count = static_cast<std::size_t>(container.cpus);
   if (count == 0) return {};
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
-  if (!has_own(uid, name)) return {{"cpu", possible(free(), lent(uid), count)}};
-  const CpuSet& own = own_.at(uid).at(name);
+  if (!has_own(pod.uid, container.name)) return {{"cpu", possible(free(), lent(pod.uid), count)}};
+  const CpuSet& own = own_.at(pod.uid).at(container.name);
   return {{"cpu", own.size() == count ? possible(own, {}, count) : std::vector<numa::Hint>{}}};
 }
 
-numa::HintsByResource CpuLedger::pod_hints(const json::Value& pod) const {
-  const auto count = static_cast<std::size_t>(
-      numa::most_at_a_time(pod, [&](const json::Value& container) { return static_cast<std::int64_t>(own_cpus(pod, container)); }));
-  if (count == 0) return {};
-  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  CpuSet own = lent(uid);
-  if (const auto known = own_.find(uid); known != own_.end())
-    for (const auto& [name, cpus] : known->second) own.insert(cpus.begin(), cpus.end());
+numa::HintsByResource CpuLedger::pod_hints(const numa::PodWishes& pod) const {
+  const auto most = pod.most_at_a_time();
+  const auto cpus = most.find("cpu");
+  if (cpus == most.end()) return {};
+  const auto count = static_cast<std::size_t>(cpus->second);
+  CpuSet own = lent(pod.uid);
+  if (const auto known = own_.find(pod.uid); known != own_.end())
+    for (const auto& [name, theirs] : known->second) own.insert(theirs.begin(), theirs.end());
   return {{"cpu", own.size() == count ? possible(own, {}, count) : possible(free(), own, count)}};
 }
 
-std::optional<Refusal> CpuLedger::give(const json::Value& pod, const json::Value& container, const numa::Hint& near) {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
-  const std::size_t count = own_cpus(pod, container);
+std::optional<Refusal> CpuLedger::give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) {
+  const std::string &uid = pod.uid, &name = container.name;
+  const auto count = static_cast<std::size_t>(container.cpus);
   if (count == 0 || has_own(uid, name)) return std::nullopt;
-  const auto threads = static_cast<std::size_t>(topology_.threads_per_core());
-  if (policy_.full_cores_only && count % threads != 0)
-    return Refusal{"SMTAlignmentError",
-                   fmt::format("SMT Alignment Error: requested {} cpus not multiple cpus per core = {}", count, threads)};
+  if (auto refusal = numa::refuse_half_cores(container.cpus, threads_of_whole_cores())) return refusal;
   if (lender_ != uid) {
     lender_ = uid;
     lent_.clear();
   }
   CpuSet available = free();
   available.insert(lent_.begin(), lent_.end());
-  if (available.size() < count)
-    return numa::unexpected(
-        fmt::format("not enough cpus available to satisfy request: requested={}, available={}", count, available.size()));
+  if (available.size() < count) return numa::too_few_cpus(container.cpus, static_cast<std::int64_t>(available.size()));
   CpuSet cpus;
   if (near.nodes) {
-    const CpuSet aligned = of_nodes(topology_, available, *near.nodes);
+    numa::NodeSet nodes = *near.nodes;
+    for (const numa::NodeSet socket : sockets())
+      if ((*near.nodes & socket) != 0) nodes |= socket;
+    const CpuSet aligned = of_nodes(topology_, available, nodes);
     cpus = take(aligned, std::min(aligned.size(), count));
   }
   cpus.merge(take(without(available, cpus), count - cpus.size()));
-  if (numa::is_lender(pod, container))
+  if (container.lends())
     lent_.insert(cpus.begin(), cpus.end());
   else
     lent_ = without(std::move(lent_), cpus);
@@ -258,6 +244,33 @@ bool CpuLedger::has_own(const std::string& uid, const std::string& container) co
 
 CpuSet CpuLedger::cpus_of(const std::string& uid, const std::string& container) const {
   return has_own(uid, container) ? own_.at(uid).at(container) : shared();
+}
+
+std::vector<numa::NodeSet> CpuLedger::sockets() const {
+  std::map<int, numa::NodeSet> out;
+  if (policy_.by_socket)
+    for (const Cpu& one : topology_.cpus) out[one.socket] |= numa::NodeSet{1} << one.numa_node;
+  const auto sets = std::views::values(out);
+  return {sets.begin(), sets.end()};
+}
+
+void CpuLedger::tell(numa::Offer& offer) const {
+  const CpuSet allowed = allocatable(), open = free();
+  std::map<int, int> node_of;
+  for (const Cpu& one : topology_.cpus) {
+    node_of[one.id] = one.numa_node;
+    numa::Offer::Amount& amount = offer.amounts["cpu"][one.numa_node];
+    ++amount.capacity;
+    amount.allocatable += allowed.contains(one.id);
+    amount.available += open.contains(one.id);
+  }
+  for (const auto& [uid, pod] : own_) {
+    std::map<int, CpuSet> theirs;  // Once, also those that an init container left to others.
+    for (const auto& [name, cpus] : pod)
+      for (const int cpu : cpus) theirs[node_of[cpu]].insert(cpu);
+    for (const auto& [node, cpus] : theirs)
+      offer.holders[uid].push_back({numa::NodeSet{1} << node, "cpu", static_cast<std::int64_t>(cpus.size())});
+  }
 }
 
 json::Value CpuLedger::checkpoint() const {

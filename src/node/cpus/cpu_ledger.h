@@ -12,7 +12,8 @@
 
 #include "base/json.h"
 #include "node/cpus/cpu_topology.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
+#include "placement/numa/holdings.h"
 
 namespace berth::node::cpus {
 
@@ -21,13 +22,15 @@ struct CpuPolicy {
   bool full_cores_only = false;  ///< The option full-pcpus-only: who asks for half a core is refused.
   bool is_strict = false;        ///< strict-cpu-reservation: what is reserved is not shared either.
   bool is_spread = false;        ///< distribute-cpus-across-numa: who needs several NUMA nodes gets as many of each.
+  bool by_core = false;          ///< distribute-cpus-across-cores: a thread of each core, as far as there are cores.
+  bool by_socket = false;        ///< align-by-socket: any NUMA node of a socket is as good.
   bool by_cache = false;         ///< prefer-align-cpus-by-uncorecache: of one cache, where one has as many.
 };
 
 /// The `count` of these that lie closest together: whole NUMA nodes and sockets first, then whole cores, then threads of cores that are in
 /// use already; among equals those that leave the fewest holes, then the lowest (cpumanager, takeByTopologyNUMAPacked). Empty: there are
 /// not as many.
-[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, bool by_cache = false);
+[[nodiscard]] CpuSet take_close(const CpuTopology& topology, const CpuSet& available, std::size_t count, const CpuPolicy& policy = {});
 /// The same, but as many of each of the fewest NUMA nodes that have them, in steps of `step` (takeByTopologyNUMADistributed). Where that
 /// cannot be done: as close together as they can be.
 [[nodiscard]] CpuSet take_spread(const CpuTopology& topology, const CpuSet& available, std::size_t count, std::size_t step);
@@ -37,10 +40,10 @@ class CpuLedger {
  public:
   CpuLedger(CpuTopology topology, CpuPolicy policy) : topology_(std::move(topology)), policy_(std::move(policy)) {}
 
-  [[nodiscard]] numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const;
-  [[nodiscard]] numa::HintsByResource pod_hints(const json::Value& pod) const;
+  [[nodiscard]] numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container) const;
+  [[nodiscard]] numa::HintsByResource pod_hints(const numa::PodWishes& pod) const;
   /// Gives a container what it is to have alone; what init containers had is had by those after them.
-  [[nodiscard]] std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near);
+  [[nodiscard]] std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near);
   /// What pods that are not among these had is shared again. True: something is.
   bool keep_only(const std::set<std::string>& uids);
   void release(const std::string& uid) { own_.erase(uid); }
@@ -50,6 +53,11 @@ class CpuLedger {
   [[nodiscard]] CpuSet shared() const;
   /// Those that may be somebody's own.
   [[nodiscard]] CpuSet allocatable() const;
+
+  void tell(numa::Offer& offer) const;
+  /// The NUMA nodes of each socket, where they are as good as each other.
+  [[nodiscard]] std::vector<numa::NodeSet> sockets() const;
+  [[nodiscard]] int threads_of_whole_cores() const { return policy_.full_cores_only ? topology_.threads_per_core() : 1; }
 
   /// The kubelet's cpu_manager_state.
   [[nodiscard]] json::Value checkpoint() const;
@@ -67,8 +75,5 @@ class CpuLedger {
   std::string lender_;
   CpuSet lent_;  ///< What ended init containers of the pod that was admitted last leave to those after them.
 };
-
-/// How many processors a container of the pod has to itself: its request, where that is whole and the pod is Guaranteed; else 0.
-[[nodiscard]] std::size_t own_cpus(const json::Value& pod, const json::Value& container);
 
 }  // namespace berth::node::cpus

@@ -7,7 +7,7 @@
 #include <ranges>
 
 #include "node/numa/kept_ledger.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -28,13 +28,13 @@ class StaticCpus final : public CpuManager {
   void release(const std::string& uid) override {
     change([&](CpuLedger& ledger) { return ledger.release(uid), std::optional<Refusal>(); });
   }
-  numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+  numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container) const override {
     return kept_.look([&](const CpuLedger& ledger) { return ledger.hints(pod, container); });
   }
-  numa::HintsByResource pod_hints(const json::Value& pod) const override {
+  numa::HintsByResource pod_hints(const numa::PodWishes& pod) const override {
     return kept_.look([&](const CpuLedger& ledger) { return ledger.pod_hints(pod); });
   }
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
+  std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) override {
     return change([&](CpuLedger& ledger) { return ledger.give(pod, container, near); });
   }
   std::string cpus_of(const std::string& uid, const std::string& container) const override {
@@ -45,6 +45,15 @@ class StaticCpus final : public CpuManager {
   }
   CpuSet allocatable() const override {
     return kept_.look([](const CpuLedger& ledger) { return ledger.allocatable(); });
+  }
+  void tell(numa::Offer& offer) const override {
+    kept_.look([&](const CpuLedger& ledger) { ledger.tell(offer); });
+  }
+  std::vector<numa::NodeSet> sockets() const override {
+    return kept_.look([](const CpuLedger& ledger) { return ledger.sockets(); });
+  }
+  int threads_of_whole_cores() const override {
+    return kept_.look([](const CpuLedger& ledger) { return ledger.threads_of_whole_cores(); });
   }
 
  private:
@@ -71,6 +80,8 @@ Result<CpuPolicy> read_options(const std::map<std::string, std::string>& options
   const std::map<std::string_view, bool*> known{{"full-pcpus-only", &out.full_cores_only},
                                                 {"strict-cpu-reservation", &out.is_strict},
                                                 {"distribute-cpus-across-numa", &out.is_spread},
+                                                {"distribute-cpus-across-cores", &out.by_core},
+                                                {"align-by-socket", &out.by_socket},
                                                 {"prefer-align-cpus-by-uncorecache", &out.by_cache}};
   for (const auto& [name, value] : options) {
     const auto found = known.find(name);
@@ -79,10 +90,13 @@ Result<CpuPolicy> read_options(const std::map<std::string, std::string>& options
     if (value != "true" && value != "false") return invalid(fmt::format("cpuManagerPolicyOptions.{}: true or false is wanted", name));
     *found->second = value == "true";
   }
-  if (out.is_spread && out.by_cache)
-    return invalid(
-        "cpuManagerPolicyOptions: prefer-align-cpus-by-uncorecache and distribute-cpus-across-numa options can not be used at the same "
-        "time");
+  const auto both = [](const char* one, const char* other) {
+    return invalid(fmt::format("cpuManagerPolicyOptions: static policy options {} and {} can not be used at the same time", one, other));
+  };
+  if (out.full_cores_only && out.by_core) return both("full-pcpus-only", "distribute-cpus-across-cores");
+  if (out.is_spread && out.by_core) return both("distribute-cpus-across-numa", "distribute-cpus-across-cores");
+  if (out.by_cache && out.by_core) return both("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores");
+  if (out.by_cache && out.is_spread) return both("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa");
   return out;
 }
 
@@ -120,6 +134,10 @@ Result<std::unique_ptr<CpuManager>> CpuManager::start(CpuManagerOptions options)
   auto reserved = reserved_cpus(options, *topology);
   if (!reserved) return std::unexpected(reserved.error());
   policy->reserved = std::move(*reserved);
+  if (policy->by_socket && topology->count(&Cpu::socket) > topology->count(&Cpu::numa_node))
+    return invalid(
+        "cpuManagerPolicyOptions.align-by-socket: Align by socket is not compatible with hardware where number of sockets are more than "
+        "number of NUMA");
   auto out = std::make_unique<StaticCpus>(std::move(options), std::move(*topology), std::move(*policy));
   if (auto begun = out->begin(); !begun) return std::unexpected(begun.error());
   return out;

@@ -28,6 +28,11 @@ class CpuManager : public numa::Giver {
   /// Those that it has to itself; empty: none.
   [[nodiscard]] virtual CpuSet own(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual CpuSet allocatable() const = 0;
+  virtual void tell(numa::Offer& offer) const = 0;
+  /// How many threads a core has, where only whole cores are given; else 1.
+  [[nodiscard]] virtual int threads_of_whole_cores() const = 0;
+  /// As CpuLedger has them.
+  [[nodiscard]] virtual std::vector<numa::NodeSet> sockets() const = 0;
 };
 
 }  // namespace berth::node::cpus

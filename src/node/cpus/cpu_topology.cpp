@@ -7,8 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "node/numa/alignment.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::cpus {
 namespace {
@@ -39,6 +38,12 @@ CpuSet CpuTopology::all() const {
   CpuSet out;
   for (const Cpu& one : cpus) out.insert(one.id);
   return out;
+}
+
+std::size_t CpuTopology::count(int Cpu::*level) const {
+  std::set<int> out;
+  for (const Cpu& one : cpus) out.insert(one.*level);
+  return out.size();
 }
 
 int CpuTopology::threads_per_core() const {

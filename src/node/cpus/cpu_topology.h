@@ -20,6 +20,8 @@ struct Cpu {
 struct CpuTopology {
   std::vector<Cpu> cpus;  ///< Those that are online, by number.
   [[nodiscard]] CpuSet all() const;
+  /// How many different cores, sockets, NUMA nodes, … there are.
+  [[nodiscard]] std::size_t count(int Cpu::*level) const;
   /// How many threads the first core has.
   [[nodiscard]] int threads_per_core() const;
 };

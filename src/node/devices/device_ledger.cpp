@@ -6,21 +6,8 @@
 #include <bit>
 #include <ranges>
 
-#include "model/quantity.h"
-
 namespace berth::node::devices {
 namespace {
-
-/// A container's limits of resources that somebody's plugin told of.
-DeviceLedger::Amounts wanted_of(const json::Value& container, const DeviceLedger& ledger) {
-  DeviceLedger::Amounts out;
-  for (const auto& [name, amount] : json::get_object(container, {"resources", "limits"})) {
-    if (!ledger.knows(name) || !amount.is_string()) continue;
-    if (const auto quantity = model::Quantity::parse(json::as_view(amount)); quantity && quantity->value() > 0)
-      out[std::string(name)] = quantity->value();
-  }
-  return out;
-}
 
 /// 0: it does not say.
 numa::NodeSet nodes_near(const DeviceLedger::Device& device) {
@@ -114,61 +101,44 @@ numa::Hints DeviceLedger::possible(const std::string& uid, const std::string& re
     const auto device = devices.find(id);
     return device != devices.end() && (nodes_near(device->second) & nodes) != 0;
   };
-  int fewest = std::popcount(machine);
-  std::vector<numa::Hint> out;
-  if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count) return out;
-  numa::for_each_subset(machine, [&](numa::NodeSet nodes) {
-    const auto count_near = [&](const auto& ids) { return std::ranges::count_if(ids, [&](const auto& id) { return near(id, nodes); }); };
-    if (count_near(std::views::keys(devices)) >= count) fewest = std::min(fewest, std::popcount(nodes));
-    const auto of_borrowed = count_near(borrowed);
-    if (of_borrowed < static_cast<std::int64_t>(borrowed.size())) return;
-    if (of_borrowed + count_near(available) >= count) out.push_back({nodes, false});
+  const auto count_near = [&](const auto& ids, numa::NodeSet nodes) {
+    return std::ranges::count_if(ids, [&](const auto& id) { return near(id, nodes); });
+  };
+  const auto could = [&](numa::NodeSet nodes) { return count_near(std::views::keys(devices), nodes) >= count; };
+  return numa::hints_where(machine, could, [&](numa::NodeSet nodes) {
+    const auto of_borrowed = count_near(borrowed, nodes);
+    return of_borrowed == static_cast<std::int64_t>(borrowed.size()) && of_borrowed + count_near(available, nodes) >= count;
   });
-  numa::prefer_narrow(out, fewest);
-  return out;
 }
 
-numa::HintsByResource DeviceLedger::hints(const json::Value& pod, const json::Value& container, numa::NodeSet machine) const {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+numa::HintsByResource DeviceLedger::hints(const numa::PodWishes& pod, const numa::Wish& container, numa::NodeSet machine) const {
   numa::HintsByResource out;
-  for (const auto& [resource, count] : wanted_of(container, *this))
-    if (hold(uid, name, resource) == nullptr) out[resource] = possible(uid, resource, count, machine);
+  for (const auto& [resource, count] : container.devices)
+    if (knows(resource) && hold(pod.uid, container.name, resource) == nullptr) out[resource] = possible(pod.uid, resource, count, machine);
   return out;
 }
 
-numa::HintsByResource DeviceLedger::pod_hints(const json::Value& pod, numa::NodeSet machine) const {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  Amounts amounts;
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list}))
-      for (const auto& [resource, count] : wanted_of(container, *this)) amounts.emplace(resource, 0);
+numa::HintsByResource DeviceLedger::pod_hints(const numa::PodWishes& pod, numa::NodeSet machine) const {
   numa::HintsByResource out;
-  if (pods_.contains(uid)) return out;
-  for (auto& [resource, count] : amounts) {
-    count = numa::most_at_a_time(pod, [&](const json::Value& container) {
-      const Amounts own = wanted_of(container, *this);
-      const auto found = own.find(resource);
-      return found == own.end() ? 0 : found->second;
-    });
-    out[resource] = possible(uid, resource, count, machine);
-  }
+  if (pods_.contains(pod.uid)) return out;
+  for (const auto& [resource, count] : pod.most_at_a_time())
+    if (knows(resource)) out[resource] = possible(pod.uid, resource, count, machine);
   return out;
 }
 
-std::optional<Refusal> DeviceLedger::give(const json::Value& pod, const json::Value& container, const numa::Hint& near) {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
+std::optional<Refusal> DeviceLedger::give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) {
+  const std::string &uid = pod.uid, &name = container.name;
   if (lender_ != uid) {
     lender_ = uid;
     lent_.clear();
   }
   Container given;
-  for (const auto& [resource, count] : wanted_of(container, *this)) {
-    if (hold(uid, name, resource) != nullptr) continue;
+  for (const auto& [resource, count] : container.devices) {
+    if (!knows(resource) || hold(uid, name, resource) != nullptr) continue;
     const Devices& devices = resources_.find(resource)->second.devices;
     const auto borrowed = lent(uid, resource), available = free(resource);
     if (static_cast<std::int64_t>(available.size() + borrowed.size()) < count)
-      return numa::unexpected(fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}", resource, count,
-                                          available.size() + borrowed.size()));
+      return numa::too_few_devices(resource, count, static_cast<std::int64_t>(available.size() + borrowed.size()));
     // Near the nodes first, then those that say that they are elsewhere, then those that say nothing.
     std::vector<std::string> in_order(available.begin(), available.end());
     if (near.nodes)
@@ -182,7 +152,7 @@ std::optional<Refusal> DeviceLedger::give(const json::Value& pod, const json::Va
   }
   for (const auto& [resource, hold] : given)
     for (const std::string& id : hold.ids) {
-      if (numa::is_lender(pod, container))
+      if (container.lends())
         lent_[resource].insert(id);
       else
         lent_[resource].erase(id);
@@ -282,6 +252,28 @@ DeviceGrant DeviceLedger::grant(const std::string& uid, const std::string& conta
         out.cdi_devices.push_back(name);
   }
   return out;
+}
+
+void DeviceLedger::tell(numa::Offer& offer) const {
+  for (const auto& [name, resource] : resources_) {
+    const auto open = free(name);
+    for (const auto& [id, device] : resource.devices)
+      for (const int node : numa::numbers_of(nodes_near(device))) {
+        numa::Offer::Amount& amount = offer.amounts[name][node];
+        ++amount.capacity;
+        amount.allocatable += device.is_healthy;
+        amount.available += open.contains(id);
+      }
+  }
+  for (const auto& [uid, pod] : pods_) {
+    std::map<std::pair<std::string, numa::NodeSet>, std::set<std::string>> theirs;
+    for (const auto& [name, container] : pod)
+      for (const auto& [resource, devices] : held_devices(uid, name))
+        for (const auto& [id, device] : devices)
+          if (const numa::NodeSet near = nodes_near(device); near != 0) theirs[{resource, near}].insert(id);
+    for (const auto& [what, ids] : theirs)
+      offer.holders[uid].push_back({what.second, what.first, static_cast<std::int64_t>(ids.size())});
+  }
 }
 
 json::Value DeviceLedger::checkpoint() const {

@@ -16,7 +16,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
+#include "placement/numa/holdings.h"
 
 namespace berth::node::devices {
 
@@ -54,11 +55,11 @@ class DeviceLedger {
   [[nodiscard]] Inventory inventory(TimePoint now) const;
 
   /// On a machine of these NUMA nodes.
-  [[nodiscard]] numa::HintsByResource hints(const json::Value& pod, const json::Value& container, numa::NodeSet machine) const;
-  [[nodiscard]] numa::HintsByResource pod_hints(const json::Value& pod, numa::NodeSet machine) const;
+  [[nodiscard]] numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container, numa::NodeSet machine) const;
+  [[nodiscard]] numa::HintsByResource pod_hints(const numa::PodWishes& pod, numa::NodeSet machine) const;
   /// Gives a container the devices that its limits name: what init containers before it had, then those near the nodes, the lowest ids
   /// first. All of them or none. Resources that no plugin ever told of are nobody's business here.
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near);
+  std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near);
   void release(const std::string& uid) { pods_.erase(uid); }
   /// What pods that are not among these had is free again.
   void keep_only(const std::set<std::string>& uids);
@@ -80,6 +81,9 @@ class DeviceLedger {
   [[nodiscard]] const json::Value* granted(const std::string& uid, const std::string& container, const std::string& resource) const;
   /// All that was said of a container's devices, as one; on a conflict the first resource by name is right.
   [[nodiscard]] DeviceGrant grant(const std::string& uid, const std::string& container) const;
+
+  /// Of devices that say near which NUMA nodes they are; one that is near several is told with each.
+  void tell(numa::Offer& offer) const;
 
   /// Who has what, for the next process.
   [[nodiscard]] json::Value checkpoint() const;

@@ -77,6 +77,10 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     return {};
   }
 
+  void tell(numa::Offer& offer) const override {
+    const MutexLock lock(mutex_);
+    ledger_.tell(offer);
+  }
   DeviceLedger::Inventory inventory() const override {
     const MutexLock lock(mutex_);
     return ledger_.inventory(clock_.now());
@@ -101,15 +105,15 @@ class Served final : public DevicePlugins, public plugins::PluginHandler {
     ledger_.release(uid);
     save();
   }
-  numa::HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+  numa::HintsByResource hints(const numa::PodWishes& pod, const numa::Wish& container) const override {
     const MutexLock lock(mutex_);
     return ledger_.hints(pod, container, options_.machine);
   }
-  numa::HintsByResource pod_hints(const json::Value& pod) const override {
+  numa::HintsByResource pod_hints(const numa::PodWishes& pod) const override {
     const MutexLock lock(mutex_);
     return ledger_.pod_hints(pod, options_.machine);
   }
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const numa::Hint& near) override {
+  std::optional<Refusal> give(const numa::PodWishes& pod, const numa::Wish& container, const numa::Hint& near) override {
     const MutexLock lock(mutex_);
     auto refusal = ledger_.give(pod, container, near);
     save();

@@ -35,6 +35,7 @@ class DevicePlugins : public numa::Giver {
   virtual plugins::PluginHandler& handler() = 0;
   [[nodiscard]] virtual DeviceLedger::ByResource held(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual DeviceLedger::ByResource healthy_devices() const = 0;
+  virtual void tell(numa::Offer& offer) const = 0;
 };
 
 }  // namespace berth::node::devices

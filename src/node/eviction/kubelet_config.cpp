@@ -75,6 +75,11 @@ class Decoder {
     if (!fits) return wrong(value, field, "int32", value.is_number());
     out = static_cast<Number>(value.get_int64());
   }
+  void read_int64(const json::Value& value, std::string_view field, std::int64_t& out) {
+    if (value.is_null()) return;
+    if (!value.is_int64()) return wrong(value, field, "int64", value.is_number());
+    out = value.get_int64();
+  }
   void read_duration(const json::Value& value, std::string_view field, std::int64_t& out) {
     if (!value.is_string() && !value.is_null()) {
       const std::string_view kind = kind_of(value);
@@ -137,7 +142,6 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"runtimeRequestTimeout", FieldType::kDuration},
     {"hairpinMode", FieldType::kString},
     {"podCIDR", FieldType::kString},
-    {"podPidsLimit", FieldType::kInt64},
     {"resolvConf", FieldType::kString},
     {"runOnce", FieldType::kBool},
     {"cpuCFSQuota", FieldType::kBool},
@@ -196,6 +200,7 @@ constexpr std::string_view kActing[] = {"evictionHard",
                                         "systemReserved",
                                         "maxPods",
                                         "podsPerCore",
+                                        "podPidsLimit",
                                         "failSwapOn",
                                         "imageGCHighThresholdPercent",
                                         "imageGCLowThresholdPercent",
@@ -243,7 +248,7 @@ void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string
       decoder.read_int32(value, key, number);
       break;
     case FieldType::kInt64:
-      if (!value.is_null() && !value.is_int64()) decoder.wrong(value, key, "int64", value.is_number());
+      decoder.read_int64(value, key, number);
       break;
     case FieldType::kBool:
       decoder.read(value, key, flag);
@@ -326,6 +331,8 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read_int32(value, key, s.max_pods);
   else if (key == "podsPerCore")
     decoder.read_int32(value, key, s.pods_per_core);
+  else if (key == "podPidsLimit")
+    decoder.read_int64(value, key, s.pod_pids_limit);
   else if (key == "failSwapOn")
     decoder.read(value, key, s.fail_swap_on);
   else if (key == "imageGCHighThresholdPercent")

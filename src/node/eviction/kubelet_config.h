@@ -25,6 +25,7 @@ struct KubeletSettings {
   std::int64_t eviction_pressure_transition_period_ns = 300'000'000'000;
   StatementMap kube_reserved, system_reserved;
   std::int64_t max_pods = kDefaultMaxPods, pods_per_core = 0;
+  std::int64_t pod_pids_limit = -1;  ///< Processes of a pod; 0 and below: as many as the node has.
   bool fail_swap_on = true;
   int image_gc_high_threshold_percent = 85, image_gc_low_threshold_percent = 80;
   std::int64_t image_minimum_gc_age_ns = 120'000'000'000, image_maximum_gc_age_ns = 0;

@@ -46,6 +46,7 @@ json::Object kubelet_configuration(const KubeletSettings& s) {
   out["imageGCLowThresholdPercent"] = s.image_gc_low_threshold_percent;
   out["maxPods"] = s.max_pods;
   out["podsPerCore"] = s.pods_per_core;
+  out["podPidsLimit"] = s.pod_pids_limit;
   for (const auto& [name, map] : {std::pair("evictionHard", &s.eviction_hard),
                                   {"evictionSoft", &s.eviction_soft},
                                   {"evictionSoftGracePeriod", &s.eviction_soft_grace_period},

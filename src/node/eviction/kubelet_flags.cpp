@@ -63,6 +63,7 @@ constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
                                               "eviction-max-pod-grace-period",
                                               "eviction-pressure-transition-period",
                                               "max-pods",
+                                              "pod-max-pids",
                                               "pods-per-core",
                                               "image-gc-high-threshold",
                                               "image-gc-low-threshold",
@@ -191,6 +192,7 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   if (name == "eviction-max-pod-grace-period") return read_number(name, values, s.eviction_max_pod_grace_period_seconds);
   if (name == "eviction-pressure-transition-period") return read_duration(name, values, s.eviction_pressure_transition_period_ns);
   if (name == "max-pods") return read_number(name, values, s.max_pods);
+  if (name == "pod-max-pids") return read_number(name, values, s.pod_pids_limit);
   if (name == "pods-per-core") return read_number(name, values, s.pods_per_core);
   if (name == "image-gc-high-threshold") return read_number(name, values, s.image_gc_high_threshold_percent);
   if (name == "image-gc-low-threshold") return read_number(name, values, s.image_gc_low_threshold_percent);

@@ -1,6 +1,6 @@
 #include "node/eviction/policies.h"
 
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::eviction {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "node/numa/kept_ledger.h"
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::numa {
 namespace {
@@ -13,7 +13,7 @@ constexpr const char* kWhose = "memory";
 class StaticMemory final : public MemoryManager {
  public:
   StaticMemory(const NumaMachine& machine, MemoryManagerOptions options)
-      : kept_(MemoryLedger(machine, options.reserved), std::move(options.checkpoint), kWhose) {}
+      : kept_(MemoryLedger(machine.memory, options.reserved), std::move(options.checkpoint), kWhose) {}
 
   Result<void> begin() { return kept_.begin(); }
 
@@ -23,13 +23,13 @@ class StaticMemory final : public MemoryManager {
   void release(const std::string& uid) override {
     kept_.change([&](MemoryLedger& ledger) { ledger.release(uid); });
   }
-  HintsByResource hints(const json::Value& pod, const json::Value& container) const override {
+  HintsByResource hints(const PodWishes& pod, const Wish& container) const override {
     return kept_.look([&](const MemoryLedger& ledger) { return ledger.hints(pod, container); });
   }
-  HintsByResource pod_hints(const json::Value& pod) const override {
+  HintsByResource pod_hints(const PodWishes& pod) const override {
     return kept_.look([&](const MemoryLedger& ledger) { return ledger.pod_hints(pod); });
   }
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const Hint& near) override {
+  std::optional<Refusal> give(const PodWishes& pod, const Wish& container, const Hint& near) override {
     return kept_.change([&](MemoryLedger& ledger) { return ledger.give(pod, container, near); });
   }
   std::string nodes_of(const std::string& uid, const std::string& container) const override {
@@ -41,6 +41,9 @@ class StaticMemory final : public MemoryManager {
   }
   std::vector<MemoryBlock> allocatable() const override {
     return kept_.look([](const MemoryLedger& ledger) { return ledger.allocatable(); });
+  }
+  void tell(Offer& offer) const override {
+    kept_.look([&](const MemoryLedger& ledger) { ledger.tell(offer); });
   }
 
  private:

@@ -4,13 +4,14 @@
 #include <memory>
 #include <string>
 
-#include "node/numa/memory_ledger.h"
+#include "node/numa/numa_machine.h"
+#include "placement/numa/memory_ledger.h"
 
 namespace berth::node::numa {
 
 struct MemoryManagerOptions {
   std::string policy = "None";
-  ReservedMemory reserved;                         ///< reservedMemory.
+  MemoryByNode reserved;                           ///< reservedMemory.
   std::map<std::string, std::int64_t> node_total;  ///< What Node Allocatable reserves of each type, which reservedMemory has to come to.
   std::string checkpoint;                          ///< A file: who has what, for the next process.
 };
@@ -24,6 +25,7 @@ class MemoryManager : public Giver {
   [[nodiscard]] virtual std::string nodes_of(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual std::vector<MemoryBlock> blocks(const std::string& uid, const std::string& container) const = 0;
   [[nodiscard]] virtual std::vector<MemoryBlock> allocatable() const = 0;
+  virtual void tell(Offer& offer) const = 0;
 };
 
 }  // namespace berth::node::numa

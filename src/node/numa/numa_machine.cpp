@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "node/numa/number_list.h"
+#include "node/numa/shared.h"
 
 namespace berth::node::numa {
 namespace {

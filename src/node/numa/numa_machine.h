@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/error.h"
-#include "node/numa/alignment.h"
+#include "node/numa/shared.h"
+#include "placement/numa/memory_ledger.h"
 
 namespace berth::node::numa {
 
 struct NumaMachine {
   Machine layout;
-  std::map<int, std::map<std::string, std::int64_t>> memory;  ///< By NUMA node: bytes by type, memory (without huge pages) and hugepages-…
+  MemoryByNode memory;  ///< memory (without huge pages) and hugepages-…
 };
 
 /// `root`: /sys/devices/system, or a copy of it. Where the kernel knows of no NUMA nodes it is one, with `memory_bytes`.

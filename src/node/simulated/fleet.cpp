@@ -70,6 +70,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
   }
   see_labels(*node, document);
   if (see_extended_resources(*node, document)) report_again(node);
+  see_numa(node, document);
   set_dead(node, is_marked_dead(document), now);
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
@@ -194,7 +195,11 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   }
   pods_.emplace(pod->sim.spec().uid, pod);
   pod->demand = PodDemand::of(document);
-  if (needs_admission(document)) admit(pod, document, now);
+  if (needs_admission(document))
+    admit(pod, document, now);
+  else
+    (void)refuse_by_numa(*node->second, document);  // It was admitted, and has its own.
+  numa_changed(node->second);
   // Of a node that was deleted and made again, or of a fleet that starts anew: what was lost is back, and says so.
   if (was_taken_for_lost(document)) pod->is_dirty = true;
   if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
@@ -216,6 +221,7 @@ void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now)
       active.push_back(&other->second->demand);
   auto refusal = refuse_sysctls(document, {});
   if (!refusal) refusal = refuse_pod(node, document, pod->demand, active);
+  if (!refusal) refusal = refuse_by_numa(*pod->node, document);
   if (!refusal) return;
   // Labels and taints may be older than the pod here: pods and nodes come by different watches. The kubelet asks again, this node waits.
   const bool may_be_stale = refusal->reason == "NodeAffinity" || refusal->reason == "TaintToleration";
@@ -253,6 +259,7 @@ void Fleet::forget_pod(std::string_view uid) {
   if (pod->sim.behaviour().has_usage) --pod->node->pods_with_usage;
   if (pod->ip) pod->node->used_ips[static_cast<std::size_t>(pod->ip)] = false;
   pods_.erase(found);
+  numa_changed(pod->node);
 }
 
 void Fleet::touch(const PodRef& pod, TimePoint now) {
@@ -261,7 +268,10 @@ void Fleet::touch(const PodRef& pod, TimePoint now) {
     if (pod->wake && *pod->wake > now) return;
     admit_held(pod, now);
   }
-  if (pod->sim.advance(now)) pod->is_dirty = true;
+  if (pod->sim.advance(now)) {
+    pod->is_dirty = true;
+    if (pod->sim.is_terminal()) numa_changed(pod->node);
+  }
   collect_events(*pod, now);
   follow_programs(*pod);
   schedule(pod, pod->sim.next_change());
@@ -393,6 +403,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
     while (node.next_status <= now) node.next_status += options_.status_period;
     return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
   }
+  if (auto told = topology_write(node, now)) return told;
   const bool becomes_steady = options_.steady_heartbeats && !node.is_steady;
   if (node.needs_lease || becomes_steady || (node.next_lease <= now && !node.is_steady)) {
     while (node.next_lease <= now) node.next_lease += options_.lease_period;
@@ -430,6 +441,7 @@ void Fleet::finish_write(const Write& write, const WriteOutcome& outcome, TimePo
     case Write::Kind::kCreateNode:
     case Write::Kind::kNodeLabels:
     case Write::Kind::kNodeStatus:
+    case Write::Kind::kNodeTopology:
     case Write::Kind::kCreateLease:
     case Write::Kind::kRenewLease: {
       const auto found = nodes_.find(write.name);
@@ -468,6 +480,13 @@ void Fleet::finish_node_write(Node& node, const Write& write, const WriteOutcome
         node.needs_status = true;
         node.not_before = now + kRetry;
       }
+      return;
+    case Write::Kind::kNodeTopology:
+      if (ok) return;
+      // The kind may be installed any time.
+      node.numa.told.clear();
+      node.numa.is_dirty = true;
+      node.numa.not_before = now + std::chrono::minutes(1);
       return;
     case Write::Kind::kCreateLease:
     case Write::Kind::kRenewLease:

@@ -17,6 +17,7 @@
 #include "base/version.h"
 #include "node/eviction/kubelet_config.h"
 #include "node/eviction/manager.h"
+#include "node/numa/shared.h"
 #include "node/simulated/pod_simulation.h"
 #include "node/simulated/scenario.h"
 
@@ -89,7 +90,7 @@ struct ProgramOrder {
 
 /// One thing to be written to the API server. `body` is serialised JSON.
 struct Write {
-  enum class Kind { kCreateNode, kNodeLabels, kNodeStatus, kCreateLease, kRenewLease, kPodStatus, kDeletePod, kEvent };
+  enum class Kind { kCreateNode, kNodeLabels, kNodeStatus, kNodeTopology, kCreateLease, kRenewLease, kPodStatus, kDeletePod, kEvent };
   Kind kind = Kind::kEvent;
   std::string ns, name, uid, body;
 };
@@ -175,6 +176,12 @@ class Fleet {
   void follow_programs(Pod& pod);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   static void see_labels(Node& node, const json::Value& document);
+  // Of nodes whose NUMA nodes are told by an annotation (numa.h; fleet_numa.cpp).
+  void see_numa(const NodeRef& node, const json::Value& document);
+  void numa_changed(const NodeRef& node);
+  [[nodiscard]] std::set<std::string> active_pods(const Node& node) const;
+  std::optional<Refusal> refuse_by_numa(Node& node, const json::Value& pod);
+  std::optional<Write> topology_write(Node& node, TimePoint now);
   /// Extended resources that somebody gave the node by its capacity are allocatable, as a kubelet has it; whether there are new ones.
   static bool see_extended_resources(Node& node, const json::Value& document);
   void set_dead(const NodeRef& node, bool dead, TimePoint now);

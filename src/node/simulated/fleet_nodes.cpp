@@ -126,7 +126,8 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   see_labels(*node, document);
   node->missing_labels = missing_topology_labels(document);
   node->is_dead = is_marked_dead(document);
-  start_node(std::move(node), now);
+  start_node(node, now);
+  see_numa(node, document);
   return true;
 }
 

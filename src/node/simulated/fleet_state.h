@@ -4,6 +4,7 @@
 
 #include "node/admission.h"
 #include "node/simulated/addresses.h"
+#include "node/simulated/numa.h"
 
 namespace berth::node::simulated {
 
@@ -36,6 +37,15 @@ struct Fleet::Node {
   json::Object missing_labels;  ///< To be added to a node that was taken over.
   std::vector<model::Taint> taints;
   std::optional<AdmissionNode> admission;  ///< Made of these and the template, for the first pod that asks after they changed.
+
+  struct Numa {
+    std::string annotation;
+    std::optional<NumaPart> part;  ///< Unset: the annotation makes no sense, or there is none.
+    std::string told;              ///< As the API has it, as far as is known.
+    bool is_dirty = false;
+    TimePoint not_before{};
+  };
+  Numa numa;
 
   [[nodiscard]] std::string host_ip() const { return node_address(spec.index); }
   [[nodiscard]] std::string pod_ip(int host) const { return pod_prefix(spec.index) + std::to_string(host); }

@@ -13,6 +13,7 @@
 #include "client/informer.h"
 #include "net/tracing/tracer.h"
 #include "node/simulated/devices.h"
+#include "node/numa/topology_report.h"
 #include "node/simulated/kubelet_endpoints.h"
 
 namespace berth::node::simulated {
@@ -34,6 +35,13 @@ client::Call to_call(const Write& write) {
       return {.verb = "patch", .gvr = kNodes, .name = write.name, .body = write.body, .content_type = kStrategic};
     case Kind::kNodeStatus:
       return {.verb = "patch", .gvr = kNodes, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
+    case Kind::kNodeTopology:
+      return {.verb = "patch",
+              .gvr = numa::kNodeTopologies,
+              .name = write.name,
+              .query = "fieldManager=berth-nodes&force=true",
+              .body = write.body,
+              .content_type = "application/apply-patch+yaml"};
     case Kind::kCreateLease:
       return {.verb = "create", .gvr = kLeases, .ns = write.ns, .body = write.body};
     case Kind::kRenewLease:

@@ -10,6 +10,7 @@ Result<PluginPtr> make_default_binder(const Profile& profile);
 Result<PluginPtr> make_default_preemption(const Profile& profile);
 Result<PluginPtr> make_dynamic_resources(const Profile& profile);
 Result<PluginPtr> make_node_declared_features(const Profile& profile);
+PluginPtr build_node_resource_topology_match(const config::Reader& args, const Profile& profile);
 Result<PluginPtr> make_node_unschedulable(const Profile& profile);
 Result<PluginPtr> make_node_name(const Profile& profile);
 Result<PluginPtr> make_node_ports(const Profile& profile);

@@ -192,9 +192,9 @@ TEST_F(PodDevicesTest, ARuntimeWhoseCallsAreCountedKnowsWhatItKnows) {
 class FakeCpus final : public cpus::CpuManager {
  public:
   void keep_only(const std::set<std::string>&) override {}
-  numa::HintsByResource hints(const json::Value&, const json::Value&) const override { return {}; }
-  numa::HintsByResource pod_hints(const json::Value&) const override { return {}; }
-  std::optional<Refusal> give(const json::Value&, const json::Value&, const numa::Hint&) override { return std::nullopt; }
+  numa::HintsByResource hints(const numa::PodWishes&, const numa::Wish&) const override { return {}; }
+  numa::HintsByResource pod_hints(const numa::PodWishes&) const override { return {}; }
+  std::optional<Refusal> give(const numa::PodWishes&, const numa::Wish&, const numa::Hint&) override { return std::nullopt; }
   void release(const std::string& uid) override {
     const std::lock_guard lock(mutex_);
     released += uid;
@@ -205,6 +205,9 @@ class FakeCpus final : public cpus::CpuManager {
   }
   cpus::CpuSet own(const std::string&, const std::string&) const override { return {}; }
   cpus::CpuSet allocatable() const override { return {}; }
+  void tell(numa::Offer&) const override {}
+  int threads_of_whole_cores() const override { return 1; }
+  std::vector<numa::NodeSet> sockets() const override { return {}; }
   void share(std::string which) {
     const std::lock_guard lock(mutex_);
     shared = std::move(which);

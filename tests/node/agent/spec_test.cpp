@@ -120,6 +120,21 @@ TEST_F(ContextTest, LimitedSwapIsSharedByMemoryRequests) {
   EXPECT_EQ(swap(0), "0") << "NoSwap";
 }
 
+TEST_F(ContextTest, WhoHasProcessorsToItselfHasThemWhole) {
+  load(R"(containers:
+- {name: own, resources: {requests: {cpu: '2', memory: 1Mi}, limits: {cpu: '2', memory: 1Mi}}}
+- {name: shared, resources: {requests: {cpu: 100m, memory: 1Mi}, limits: {cpu: 100m, memory: 1Mi}}}
+)");
+  PodContext with = context();
+  const auto quota = [&](std::size_t i) {
+    return std::string(json::get_string(json::Value(container_resources(with, container_spec(document, i))), {"cpu_quota"}));
+  };
+  EXPECT_EQ(quota(0), "200000");
+  with.with_own_cpus = {"own"};
+  EXPECT_EQ(quota(0), "-1");
+  EXPECT_EQ(quota(1), "10000") << "who shares is slowed down as ever";
+}
+
 TEST_F(ContextTest, WhatAContainerDoesNotLimitItsPodDoes) {
   load(R"(resources: {limits: {cpu: 500m, memory: 64Mi}}
 initContainers:

@@ -33,7 +33,8 @@ PluginWorld& PluginWorld::add(const std::string& yaml) {
   } else if (json::find(object, {"metadata", "namespace"}) == nullptr) {
     const auto kind = json::get_string(object, {"kind"});
     const bool is_cluster_wide = kind == "PersistentVolume" || kind == "StorageClass" || kind == "CSINode" || kind == "CSIDriver" ||
-                                 kind == "Namespace" || kind == "DeviceClass" || kind == "DeviceTaintRule" || kind == "ResourceSlice";
+                                 kind == "Namespace" || kind == "DeviceClass" || kind == "DeviceTaintRule" || kind == "ResourceSlice" ||
+                                 kind == "NodeResourceTopology";
     if (!is_cluster_wide) json::set(object, {"metadata", "namespace"}, json::Value("default"));
   }
   EXPECT_TRUE(cluster.upsert(object)) << yaml;

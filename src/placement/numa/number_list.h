@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
 
 /// From 0 to 65535; nullopt: anything else.
 [[nodiscard]] std::optional<int> number_in(std::string_view text);
@@ -15,4 +15,4 @@ namespace berth::node::numa {
 [[nodiscard]] Result<std::set<int>> parse_number_list(std::string_view text, std::string_view of);
 [[nodiscard]] std::string number_list(const std::set<int>& numbers);
 
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

@@ -1,4 +1,4 @@
-#include "node/numa/alignment.h"
+#include "placement/numa/alignment.h"
 
 #include <fmt/format.h>
 
@@ -6,24 +6,10 @@
 #include <bit>
 #include <tuple>
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
 namespace {
 
 constexpr int kMostAligned = 8;  ///< NUMA nodes of a machine whose sets are all looked at; max-allowable-numa-nodes allows more.
-
-double mean_distance(const Machine& machine, NodeSet nodes) {
-  const std::vector<int> all = numbers_of(machine.nodes), own = numbers_of(nodes);
-  double sum = 0;
-  for (const int from : own) {
-    const auto distances = machine.distances.find(from);
-    if (distances == machine.distances.end()) continue;
-    for (const int to : own) {
-      const auto at = static_cast<std::size_t>(std::ranges::find(all, to) - all.begin());
-      if (at < distances->second.size()) sum += static_cast<double>(distances->second[at]);
-    }
-  }
-  return own.empty() ? 0 : sum / static_cast<double>(own.size() * own.size());
-}
 
 /// What one choice of hints comes to.
 struct Choice {
@@ -102,8 +88,44 @@ void for_each_subset(NodeSet nodes, const std::function<void(NodeSet)>& take) {
   for (NodeSet part = nodes; part != 0; part = (part - 1) & nodes) take(part);
 }
 
-void prefer_narrow(std::vector<Hint>& hints, int fewest) {
-  for (Hint& hint : hints) hint.is_preferred = hint.nodes && size_of(*hint.nodes) == fewest;
+double mean_distance(const Machine& machine, NodeSet nodes) {
+  const std::vector<int> all = numbers_of(machine.nodes), own = numbers_of(nodes);
+  double sum = 0;
+  for (const int from : own) {
+    const auto distances = machine.distances.find(from);
+    if (distances == machine.distances.end()) continue;
+    for (const int to : own) {
+      const auto at = static_cast<std::size_t>(std::ranges::find(all, to) - all.begin());
+      if (at < distances->second.size()) sum += static_cast<double>(distances->second[at]);
+    }
+  }
+  return own.empty() ? 0 : sum / static_cast<double>(own.size() * own.size());
+}
+
+int fewest_nodes(NodeSet machine, const std::function<bool(NodeSet)>& could) {
+  int out = size_of(machine);
+  for_each_subset(machine, [&](NodeSet nodes) {
+    if (could(nodes)) out = std::min(out, size_of(nodes));
+  });
+  return out;
+}
+
+std::vector<Hint> hints_where(NodeSet machine, const std::function<bool(NodeSet)>& could, const std::function<bool(NodeSet)>& can) {
+  const int fewest = fewest_nodes(machine, could);
+  std::vector<Hint> out;
+  for_each_subset(machine, [&](NodeSet nodes) {
+    if (can(nodes)) out.push_back({nodes, size_of(nodes) == fewest});
+  });
+  return out;
+}
+
+void prefer_sockets(std::vector<Hint>& hints, NodeSet machine, int fewest_nodes, const std::vector<NodeSet>& sockets) {
+  const int in_each = sockets.empty() ? 0 : size_of(machine) / static_cast<int>(sockets.size());
+  if (in_each == 0) return;
+  const int fewest_sockets = (fewest_nodes + in_each - 1) / in_each;
+  for (Hint& hint : hints)
+    hint.is_preferred |=
+        hint.nodes && std::ranges::count_if(sockets, [&](NodeSet socket) { return (socket & *hint.nodes) != 0; }) == fewest_sockets;
 }
 
 Hint merge(const AlignmentPolicy& policy, const Machine& machine, const std::vector<HintsByResource>& hints) {
@@ -135,14 +157,22 @@ Refusal unexpected(const std::string& why) {
   return {"UnexpectedAdmissionError", fmt::format("Allocate failed due to {}, which is unexpected", why)};
 }
 
-bool is_lender(const json::Value& pod, const json::Value& container) {
-  const std::string_view name = json::get_string(container, {"name"});
-  for (const json::Value& init : json::get_array(pod, {"spec", "initContainers"}))
-    if (json::get_string(init, {"name"}) == name) return json::get_string(init, {"restartPolicy"}) != "Always";
-  return false;
+Refusal too_few_cpus(std::int64_t wanted, std::int64_t available) {
+  return unexpected(fmt::format("not enough cpus available to satisfy request: requested={}, available={}", wanted, available));
 }
 
-std::optional<Refusal> admit(const AlignmentPolicy& policy, const Machine& machine, const json::Value& pod,
+Refusal too_few_devices(const std::string& resource, std::int64_t wanted, std::int64_t available) {
+  return unexpected(
+      fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}", resource, wanted, available));
+}
+
+std::optional<Refusal> refuse_half_cores(std::int64_t cpus, std::int64_t threads_per_core) {
+  if (cpus % threads_per_core == 0) return std::nullopt;
+  return Refusal{"SMTAlignmentError",
+                 fmt::format("SMT Alignment Error: requested {} cpus not multiple cpus per core = {}", cpus, threads_per_core)};
+}
+
+std::optional<Refusal> admit(const AlignmentPolicy& policy, const Machine& machine, const PodWishes& pod,
                              const std::vector<Giver*>& givers) {
   const bool is_aligned = policy.align != Align::kNone;
   const auto hint_of = [&](const auto& hints) {
@@ -155,16 +185,17 @@ std::optional<Refusal> admit(const AlignmentPolicy& policy, const Machine& machi
   if (is_aligned && policy.is_by_pod) near = hint_of([&](const Giver& giver) { return giver.pod_hints(pod); });
   if (!is_admitted(policy, near)) return unaligned;
   std::optional<Refusal> refusal;
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list})) {
-      if (refusal) break;
-      if (is_aligned && !policy.is_by_pod) near = hint_of([&](const Giver& giver) { return giver.hints(pod, container); });
-      if (!is_admitted(policy, near)) refusal = unaligned;
-      for (Giver* giver : givers)
-        if (!refusal) refusal = giver->give(pod, container, near);
-    }
+  for (const Wish& container : pod.containers) {
+    if (is_aligned && !policy.is_by_pod) near = hint_of([&](const Giver& giver) { return giver.hints(pod, container); });
+    if (!is_admitted(policy, near)) refusal = unaligned;
+    for (Giver* giver : givers)
+      if (!refusal) refusal = giver->give(pod, container, near);
+    if (!refusal) continue;
+    refusal->container = container.name;
+    break;
+  }
   if (refusal)
-    for (Giver* giver : givers) giver->release(std::string(json::get_string(pod, {"metadata", "uid"})));
+    for (Giver* giver : givers) giver->release(pod.uid);
   return refusal;
 }
 
@@ -204,4 +235,4 @@ Result<AlignmentPolicy> alignment_policy(const std::string& policy, const std::s
   return out;
 }
 
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "base/json.h"
-#include "node/numa/alignment.h"
-#include "node/numa/numa_machine.h"
+#include "placement/numa/holdings.h"
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
+
+using MemoryByNode = std::map<int, Amounts>;  ///< By the NUMA node's number: bytes by type.
 
 struct MemoryBlock {
   NodeSet nodes = 0;
@@ -24,17 +25,17 @@ struct MemoryBlock {
   friend bool operator==(const MemoryBlock&, const MemoryBlock&) = default;
 };
 
-/// By the NUMA node's number: bytes of each type that are the system's.
-using ReservedMemory = std::map<int, std::map<std::string, std::int64_t>>;
-
 /// Single-threaded; the shell's lock is around it.
 class MemoryLedger {
  public:
-  MemoryLedger(const NumaMachine& machine, const ReservedMemory& reserved);
+  using Entries = std::map<std::string, std::map<std::string, std::vector<MemoryBlock>>>;  ///< By the pod's uid and the container's name.
 
-  [[nodiscard]] HintsByResource hints(const json::Value& pod, const json::Value& container) const;
-  [[nodiscard]] HintsByResource pod_hints(const json::Value& pod) const;
-  std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const Hint& near);
+  /// `total`: memory (without huge pages) and hugepages-…; `reserved`: what of it is the system's.
+  MemoryLedger(const MemoryByNode& total, const MemoryByNode& reserved);
+
+  [[nodiscard]] HintsByResource hints(const PodWishes& pod, const Wish& container) const;
+  [[nodiscard]] HintsByResource pod_hints(const PodWishes& pod) const;
+  std::optional<Refusal> give(const PodWishes& pod, const Wish& container, const Hint& near);
   void keep_only(const std::set<std::string>& uids);
   void release(const std::string& uid);
 
@@ -45,13 +46,20 @@ class MemoryLedger {
   /// What each NUMA node has for pods.
   [[nodiscard]] std::vector<MemoryBlock> allocatable() const;
 
+  /// What is free of a type on a group of NUMA nodes.
+  [[nodiscard]] std::int64_t free(NodeSet nodes, const std::string& type) const { return sum(nodes, type, &Table::free); }
+  [[nodiscard]] const Entries& entries() const { return entries_; }
+  /// Who has what from now on, of NUMA nodes that are there.
+  void take_over(Entries entries) { change(std::move(entries)); }
+
+  void tell(Offer& offer) const;
+
   /// The kubelet's memory_manager_state.
   [[nodiscard]] json::Value checkpoint() const;
   /// The error says why the file does not fit this machine; nothing is taken over then.
   Result<void> restore(const json::Value& checkpoint);
 
  private:
-  using Amounts = std::map<std::string, std::int64_t>;
   struct Table {
     std::int64_t total = 0, reserved = 0, used = 0;
     [[nodiscard]] std::int64_t allocatable() const { return total - reserved; }
@@ -62,15 +70,13 @@ class MemoryLedger {
     std::int64_t assignments = 0;         ///< Blocks that have something of it.
     NodeSet group = 0;                    ///< It and those that it serves together with.
   };
-  using Entries = std::map<std::string, std::map<std::string, std::vector<MemoryBlock>>>;  ///< By the pod's uid and the container's name.
 
-  [[nodiscard]] Amounts wanted(const json::Value& pod, const json::Value& container) const;
   [[nodiscard]] std::int64_t sum(NodeSet nodes, const std::string& type, std::int64_t (Table::*figure)() const) const;
   [[nodiscard]] std::int64_t lent(const std::string& uid, NodeSet nodes, const std::string& type) const;
   [[nodiscard]] bool breaks_groups(NodeSet nodes) const;
   [[nodiscard]] std::vector<Hint> possible(const std::string& uid, const Amounts& amounts) const;
   [[nodiscard]] Result<NodeSet> choose(const std::string& uid, const Amounts& amounts, const Hint& near) const;
-  void take_back_lent(const json::Value& pod, const json::Value& container, const std::vector<MemoryBlock>& blocks);
+  void take_back_lent(const PodWishes& pod, const Wish& container, const std::vector<MemoryBlock>& blocks);
   [[nodiscard]] std::map<int, Node> counted(const Entries& entries) const;
   void change(Entries entries);
 
@@ -82,4 +88,4 @@ class MemoryLedger {
   std::map<std::pair<NodeSet, std::string>, std::int64_t> lent_;
 };
 
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

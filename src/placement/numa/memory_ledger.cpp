@@ -1,17 +1,12 @@
-#include "node/numa/memory_ledger.h"
+#include "placement/numa/memory_ledger.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "model/quantity.h"
-#include "node/eviction/pod_facts.h"
-
-namespace berth::node::numa {
+namespace berth::placement::numa {
 namespace {
-
-bool is_memory(std::string_view resource) { return resource == "memory" || resource.starts_with("hugepages-"); }
 
 json::Array numbers_as_json(NodeSet nodes) {
   json::Array out;
@@ -39,8 +34,8 @@ Result<MemoryBlock> read_block(const json::Value& block) {
 
 }  // namespace
 
-MemoryLedger::MemoryLedger(const NumaMachine& machine, const ReservedMemory& reserved) {
-  for (const auto& [number, memory] : machine.memory) {
+MemoryLedger::MemoryLedger(const MemoryByNode& total, const MemoryByNode& reserved) {
+  for (const auto& [number, memory] : total) {
     Node& node = empty_[number];
     node.group = NodeSet{1} << number;
     for (const auto& [type, bytes] : memory) {
@@ -51,18 +46,6 @@ MemoryLedger::MemoryLedger(const NumaMachine& machine, const ReservedMemory& res
     }
   }
   nodes_ = empty_;
-}
-
-/// Containers of Guaranteed pods alone; not where the resources are the pod's (kubelet's rule).
-MemoryLedger::Amounts MemoryLedger::wanted(const json::Value& pod, const json::Value& container) const {
-  Amounts out;
-  const eviction::PodFacts facts = eviction::read_pod_facts(pod);
-  if (facts.qos != eviction::QosClass::kGuaranteed || facts.has_pod_level_resources) return out;
-  for (const std::string_view list : {"limits", "requests"})
-    for (const auto& [name, amount] : json::get_object(container, {"resources", list}))
-      if (is_memory(name) && amount.is_string())
-        if (const auto quantity = model::Quantity::parse(json::as_view(amount))) out[std::string(name)] = quantity->value();
-  return out;
 }
 
 std::int64_t MemoryLedger::sum(NodeSet nodes, const std::string& type, std::int64_t (Table::*figure)() const) const {
@@ -93,49 +76,32 @@ bool MemoryLedger::breaks_groups(NodeSet nodes) const {
 std::vector<Hint> MemoryLedger::possible(const std::string& uid, const Amounts& amounts) const {
   NodeSet all = 0;
   for (const auto& [number, node] : nodes_) all |= NodeSet{1} << number;
-  int fewest = std::popcount(all);
-  std::vector<Hint> out;
-  for_each_subset(all, [&](NodeSet nodes) {
-    const auto have = [&](auto figure, bool with_lent) {
-      return std::ranges::all_of(amounts, [&](const auto& amount) {
-        return sum(nodes, amount.first, figure) + (with_lent ? lent(uid, nodes, amount.first) : 0) >= amount.second;
-      });
-    };
-    if (!have(&Table::allocatable, false)) return;
-    fewest = std::min(fewest, std::popcount(nodes));
-    if (!breaks_groups(nodes) && have(&Table::free, true)) out.push_back({nodes, false});
-  });
-  prefer_narrow(out, fewest);
-  return out;
+  const auto have = [&](NodeSet nodes, auto figure, bool with_lent) {
+    return std::ranges::all_of(amounts, [&](const auto& amount) {
+      return sum(nodes, amount.first, figure) + (with_lent ? lent(uid, nodes, amount.first) : 0) >= amount.second;
+    });
+  };
+  const auto could = [&](NodeSet nodes) { return have(nodes, &Table::allocatable, false); };
+  return hints_where(all, could, [&](NodeSet nodes) { return could(nodes) && !breaks_groups(nodes) && have(nodes, &Table::free, true); });
 }
 
-HintsByResource MemoryLedger::hints(const json::Value& pod, const json::Value& container) const {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"}));
-  const Amounts amounts = wanted(pod, container);
+HintsByResource MemoryLedger::hints(const PodWishes& pod, const Wish& container) const {
   HintsByResource out;
-  if (const auto own = blocks(uid, std::string(json::get_string(container, {"name"}))); !own.empty()) {
+  if (const auto own = blocks(pod.uid, container.name); !own.empty()) {
     for (const MemoryBlock& block : own) out[block.type] = std::vector{Hint{block.nodes, true}};
     return out;
   }
   // Where nothing fits the kubelet has no hints, which is no preference: giving says what is missing.
-  if (const auto found = possible(uid, amounts); !found.empty())
-    for (const auto& [type, bytes] : amounts) out[type] = found;
+  if (const auto found = possible(pod.uid, container.memory); !found.empty())
+    for (const auto& [type, bytes] : container.memory) out[type] = found;
   return out;
 }
 
-HintsByResource MemoryLedger::pod_hints(const json::Value& pod) const {
-  Amounts amounts;
-  for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(pod, {"spec", list}))
-      for (const auto& [type, bytes] : wanted(pod, container)) amounts.emplace(type, 0);
-  for (auto& [type, bytes] : amounts)
-    bytes = most_at_a_time(pod, [&](const json::Value& container) {
-      const Amounts own = wanted(pod, container);
-      const auto found = own.find(type);
-      return found == own.end() ? 0 : found->second;
-    });
+HintsByResource MemoryLedger::pod_hints(const PodWishes& pod) const {
+  Amounts amounts = pod.most_at_a_time();
+  std::erase_if(amounts, [](const auto& entry) { return !is_memory(entry.first); });
   HintsByResource out;
-  if (const auto found = possible(std::string(json::get_string(pod, {"metadata", "uid"})), amounts); !found.empty())
+  if (const auto found = possible(pod.uid, amounts); !found.empty())
     for (const auto& [type, bytes] : amounts) out[type] = found;
   return out;
 }
@@ -166,40 +132,38 @@ Result<NodeSet> MemoryLedger::choose(const std::string& uid, const Amounts& amou
   return *chosen.nodes;
 }
 
-std::optional<Refusal> MemoryLedger::give(const json::Value& pod, const json::Value& container, const Hint& near) {
-  const std::string uid(json::get_string(pod, {"metadata", "uid"})), name(json::get_string(container, {"name"}));
-  const Amounts amounts = wanted(pod, container);
-  if (amounts.empty() || !blocks(uid, name).empty()) return std::nullopt;
-  if (lender_ != uid) {
-    lender_ = uid;
+std::optional<Refusal> MemoryLedger::give(const PodWishes& pod, const Wish& container, const Hint& near) {
+  const Amounts& amounts = container.memory;
+  if (amounts.empty() || !blocks(pod.uid, container.name).empty()) return std::nullopt;
+  if (lender_ != pod.uid) {
+    lender_ = pod.uid;
     lent_.clear();
   }
-  const auto nodes = choose(uid, amounts, near);
+  const auto nodes = choose(pod.uid, amounts, near);
   if (!nodes) return unexpected(nodes.error().message);
   std::vector<MemoryBlock> given;
   for (const auto& [type, bytes] : amounts) given.push_back({*nodes, type, bytes});
   take_back_lent(pod, container, given);
-  const bool lends = is_lender(pod, container);
   for (const MemoryBlock& block : given) {
     std::int64_t& left = lent_[{block.nodes, block.type}];
-    left = lends ? std::max(left, block.bytes) : left - std::min(left, block.bytes);
+    left = container.lends() ? std::max(left, block.bytes) : left - std::min(left, block.bytes);
   }
   Entries entries = entries_;
-  entries[uid][name] = std::move(given);
+  entries[pod.uid][container.name] = std::move(given);
   change(std::move(entries));
   return std::nullopt;
 }
 
 /// What ended init containers had of the same nodes is this container's now: together they have what the machine gave.
-void MemoryLedger::take_back_lent(const json::Value& pod, const json::Value& container, const std::vector<MemoryBlock>& blocks) {
+void MemoryLedger::take_back_lent(const PodWishes& pod, const Wish& container, const std::vector<MemoryBlock>& blocks) {
   const auto of_pod = entries_.find(lender_);
   if (of_pod == entries_.end()) return;
   for (const MemoryBlock& block : blocks) {
     std::int64_t open = block.bytes;
-    for (const json::Value& init : json::get_array(pod, {"spec", "initContainers"})) {
-      if (json::get_string(init, {"name"}) == json::get_string(container, {"name"})) break;
-      const auto had = of_pod->second.find(std::string(json::get_string(init, {"name"})));
-      if (had == of_pod->second.end() || !is_lender(pod, init)) continue;
+    for (const Wish& init : pod.containers) {
+      if (!init.is_init || init.name == container.name) break;
+      const auto had = of_pod->second.find(init.name);
+      if (had == of_pod->second.end() || !init.lends()) continue;
       for (MemoryBlock& old : had->second) {
         if (old.type != block.type || old.nodes != block.nodes) continue;
         const std::int64_t moved = std::min(open, old.bytes);
@@ -266,6 +230,14 @@ std::vector<MemoryBlock> MemoryLedger::allocatable() const {
   return out;
 }
 
+void MemoryLedger::tell(Offer& offer) const {
+  for (const auto& [number, node] : nodes_)
+    for (const auto& [type, table] : node.memory) offer.amounts[type][number] = {table.total, table.allocatable(), table.free()};
+  for (const auto& [uid, pod] : entries_)
+    for (const auto& [name, blocks] : pod)
+      for (const MemoryBlock& block : blocks) offer.holders[uid].push_back({block.nodes, block.type, block.bytes});
+}
+
 json::Value MemoryLedger::checkpoint() const {
   json::Object machine, entries;
   for (const auto& [number, node] : nodes_) {
@@ -320,4 +292,4 @@ Result<void> MemoryLedger::restore(const json::Value& checkpoint) {
   return {};
 }
 
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

@@ -1,4 +1,5 @@
-// From which NUMA nodes a pod's containers get what they ask for (kubelet's topology manager): the core, which talks to nobody.
+// From which NUMA nodes a pod's containers get what they ask for (kubelet's topology manager): the core, which talks to nobody. A node
+// admits pods by it, and a scheduler that knows the node's NUMA nodes finds out beforehand what the node will say.
 //
 //   who gives something (processors, memory, devices) says from which sets of NUMA nodes it could: hints; preferred are those of the fewest
 //   --> one hint of each, so that they agree as well as they can --> the policy refuses the pod (TopologyAffinityError), or each gives from
@@ -14,10 +15,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "node/admission.h"
+#include "placement/numa/wishes.h"
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
 
 using NodeSet = std::uint64_t;  ///< A bit for each NUMA node, by its number.
 inline constexpr int kMostNodes = 64;
@@ -35,13 +35,22 @@ struct Hint {
 /// Of one resource. Unset: it does not matter from where. Empty: nothing can be had.
 using Hints = std::optional<std::vector<Hint>>;
 using HintsByResource = std::map<std::string, Hints>;
-/// Marks those with as few nodes as `fewest` as preferred.
-void prefer_narrow(std::vector<Hint>& hints, int fewest);
+/// As many NUMA nodes as it takes on a machine where nobody has anything, of which these sets could grant it; all where none could.
+[[nodiscard]] int fewest_nodes(NodeSet machine, const std::function<bool(NodeSet)>& could);
+/// The sets that grant a wish now (`can`); preferred are those of as few nodes as it takes on a machine where nobody has anything
+/// (`could`).
+[[nodiscard]] std::vector<Hint> hints_where(NodeSet machine, const std::function<bool(NodeSet)>& could,
+                                            const std::function<bool(NodeSet)>& can);
+/// With the CPU manager's option align-by-socket: preferred are, too, those that lie in as few of the sockets as it takes.
+void prefer_sockets(std::vector<Hint>& hints, NodeSet machine, int fewest_nodes, const std::vector<NodeSet>& sockets);
 
 struct Machine {
   NodeSet nodes = 1;
   std::map<int, std::vector<std::int64_t>> distances;  ///< From each node to all, in the order of their numbers (ACPI's SLIT: 10 is near).
 };
+
+/// Between these, each with each and with itself.
+[[nodiscard]] double mean_distance(const Machine& machine, NodeSet nodes);
 
 enum class Align { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
@@ -58,6 +67,12 @@ struct AlignmentPolicy {
 [[nodiscard]] Hint merge(const AlignmentPolicy& policy, const Machine& machine, const std::vector<HintsByResource>& hints);
 [[nodiscard]] bool is_admitted(const AlignmentPolicy& policy, const Hint& merged);
 
+/// Why a node does not take a pod: becomes the pod's status.reason and, behind "Pod was rejected: ", its message.
+struct Refusal {
+  std::string reason, message;
+  std::string container{};  ///< For which one of the pod's; empty: for none of them alone.
+};
+
 /// Who gives something that lies near NUMA nodes. Called by one thread, one pod after the other.
 class Giver {
  public:
@@ -66,35 +81,22 @@ class Giver {
   virtual void keep_only(const std::set<std::string>& uids) = 0;
   virtual void release(const std::string& uid) = 0;
   /// What it has for a container, beside what those before it in the pod were given.
-  [[nodiscard]] virtual HintsByResource hints(const json::Value& pod, const json::Value& container) const = 0;
+  [[nodiscard]] virtual HintsByResource hints(const PodWishes& pod, const Wish& container) const = 0;
   /// The same for the most that the pod's containers have at a time.
-  [[nodiscard]] virtual HintsByResource pod_hints(const json::Value& pod) const = 0;
+  [[nodiscard]] virtual HintsByResource pod_hints(const PodWishes& pod) const = 0;
   /// Gives a container its own, from near these nodes where it can. A container that has its own keeps it.
-  virtual std::optional<Refusal> give(const json::Value& pod, const json::Value& container, const Hint& near) = 0;
+  virtual std::optional<Refusal> give(const PodWishes& pod, const Wish& container, const Hint& near) = 0;
 };
 
 /// Containers in the order of their start; all get what they ask for or none.
-std::optional<Refusal> admit(const AlignmentPolicy& policy, const Machine& machine, const json::Value& pod,
+std::optional<Refusal> admit(const AlignmentPolicy& policy, const Machine& machine, const PodWishes& pod,
                              const std::vector<Giver*>& givers);
 
-/// The kubelet's words for what a giver has not.
+// The kubelet's words for what is not there.
 [[nodiscard]] Refusal unexpected(const std::string& why);
+[[nodiscard]] Refusal too_few_cpus(std::int64_t wanted, std::int64_t available);
+[[nodiscard]] Refusal too_few_devices(const std::string& resource, std::int64_t wanted, std::int64_t available);
+/// With the CPU manager's option full-pcpus-only, where cores have so many threads.
+[[nodiscard]] std::optional<Refusal> refuse_half_cores(std::int64_t cpus, std::int64_t threads_per_core);
 
-/// Whether what a container is given is free again when it ends: of init containers, those that are no sidecars.
-[[nodiscard]] bool is_lender(const json::Value& pod, const json::Value& container);
-/// The most that a pod's containers have at a time, of what `amount` counts.
-template <typename Amount>
-[[nodiscard]] std::int64_t most_at_a_time(const json::Value& pod, const Amount& amount) {
-  std::int64_t sidecars = 0, starting = 0, running = 0;
-  for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) {
-    const std::int64_t own = amount(container);
-    if (json::get_string(container, {"restartPolicy"}) == "Always")
-      sidecars += own;
-    else
-      starting = std::max(starting, sidecars + own);
-  }
-  for (const json::Value& container : json::get_array(pod, {"spec", "containers"})) running += amount(container);
-  return std::max(starting, sidecars + running);
-}
-
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

@@ -1,4 +1,4 @@
-#include "node/numa/number_list.h"
+#include "placement/numa/number_list.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <vector>
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
 namespace {
 
 constexpr int kMost = 65536;
@@ -47,4 +47,4 @@ std::string number_list(const std::set<int>& numbers) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa

@@ -1,9 +1,9 @@
 // From which NUMA nodes: merged hints, what the policies make of them, all or nothing.
-#include "node/numa/alignment.h"
+#include "placement/numa/alignment.h"
 
 #include <gtest/gtest.h>
 
-namespace berth::node::numa {
+namespace berth::placement::numa {
 namespace {
 
 const Machine kFour{.nodes = 0b1111,
@@ -76,11 +76,11 @@ class Fake final : public Giver {
   Fake(HintsByResource hints, std::size_t limit) : hints_(std::move(hints)), limit_(limit) {}
   void keep_only(const std::set<std::string>&) override {}
   void release(const std::string& uid) override { released_ = uid; }
-  HintsByResource hints(const json::Value&, const json::Value&) const override { return hints_; }
-  HintsByResource pod_hints(const json::Value&) const override { return {{"cpu", List{{0b1000, true}}}}; }
-  std::optional<Refusal> give(const json::Value&, const json::Value& container, const Hint& near) override {
+  HintsByResource hints(const PodWishes&, const Wish&) const override { return hints_; }
+  HintsByResource pod_hints(const PodWishes&) const override { return {{"cpu", List{{0b1000, true}}}}; }
+  std::optional<Refusal> give(const PodWishes&, const Wish& container, const Hint& near) override {
     if (given_.size() == limit_) return unexpected("nothing is left");
-    given_.emplace_back(json::get_string(container, {"name"}), near.nodes.value_or(0));
+    given_.emplace_back(container.name, near.nodes.value_or(0));
     return std::nullopt;
   }
   std::vector<std::pair<std::string, NodeSet>> given_;
@@ -90,8 +90,7 @@ class Fake final : public Giver {
   const HintsByResource hints_;
   const std::size_t limit_;
 };
-const json::Value kPod =
-    *json::parse(R"({"metadata":{"uid":"p"},"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c"},{"name":"d"}]}})");
+const PodWishes kPod{.uid = "p", .containers = {{.name = "i", .is_init = true}, {.name = "c"}, {.name = "d"}}};
 using Given = std::vector<std::pair<std::string, NodeSet>>;
 
 TEST(Alignment, ContainersAreGivenTheirsInTheOrderOfTheirStart) {
@@ -116,6 +115,7 @@ TEST(Alignment, WhoIsRefusedGivesBackWhatItGot) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->reason, "UnexpectedAdmissionError");
   EXPECT_EQ(refusal->message, "Allocate failed due to nothing is left, which is unexpected");
+  EXPECT_EQ(refusal->container, "d") << "two containers had theirs";
   EXPECT_EQ(plenty.released_, "p");
   EXPECT_EQ(little.released_, "p");
   Fake nowhere({{"cpu", List{{0b0010, false}}}}, 9);
@@ -148,4 +148,4 @@ TEST(Alignment, MistakesInTheConfigurationSayWhatIsWanted) {
 }
 
 }  // namespace
-}  // namespace berth::node::numa
+}  // namespace berth::placement::numa
