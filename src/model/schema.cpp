@@ -75,6 +75,8 @@ class Tables {
         type->name = line;
       } else if (line == "  @atomic") {
         type->is_atomic = true;
+      } else if (line.starts_with("  @embeds ")) {
+        type->embeds = line.substr(10);
       } else if (line == "  @custom") {
         custom_types_.insert(type->name);
       } else {
@@ -114,7 +116,9 @@ class Tables {
         field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
                            kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
-    for (const std::string_view text : zeros_texts()) mark_kept(text);
+    for (const Fact& fact : read_facts(zeros_texts()))
+      if (const auto type = types_.find(fact.of.front()); type != types_.end())
+        for (const auto word : fact.words) mark_kept(type->second, word);
   }
 
   /// Types may contain themselves: asked again until nothing is found any more.
@@ -131,27 +135,15 @@ class Tables {
   }
 
   /// What is written although it is zero.
-  void mark_kept(std::string_view text) {
-    TypeDef* type = nullptr;
-    for (std::size_t start = 0; start < text.size();) {
-      const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
-      std::string_view word = text.substr(start, end - start);
-      start = end + 1;
-      if (word.empty()) continue;
-      if (word.ends_with(':')) {
-        const auto found = types_.find(word.substr(0, word.size() - 1));
-        type = found == types_.end() ? nullptr : &found->second;
-      } else if (type != nullptr) {
-        const bool as_null = word.ends_with("!!"), always = word.ends_with('!');
-        word = word.substr(0, word.find('!'));
-        for (FieldDef& field : type->fields) {
-          if (field.name != word) continue;
-          field.omits_zero = false;
-          field.is_always_written = always;
-          field.is_pointer = as_null;
-          if (always) type->always_written.push_back(&field);
-        }
-      }
+  void mark_kept(TypeDef& type, std::string_view word) {
+    const bool as_null = word.ends_with("!!"), always = word.ends_with('!');
+    word = word.substr(0, word.find('!'));
+    for (FieldDef& field : type.fields) {
+      if (field.name != word) continue;
+      field.omits_zero = false;
+      field.is_always_written = always;
+      field.is_pointer = as_null;
+      if (always) type.always_written.push_back(&field);
     }
   }
 
