@@ -71,9 +71,8 @@ void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const
   if (&storage_kind(*operation.kind) != operation.kind) {
     const Representation form(writes.ground.loop, request);
     if (!form.is_plain_json()) return;
-    auto value = proposal.value;
-    value.insert(proposal.revision_offset, 1, '0');
-    shown = form.of(StoredObject(proposal.key, make_bytes(std::move(value)), 0, 0, proposal.meta)).text;
+    auto text = with_revision(proposal.value, proposal.revision_offset, 0);
+    shown = form.of(StoredObject(proposal.key, make_bytes(std::move(text)), 0, 0, proposal.meta)).text;
   }
   auto pattern = pattern_of(*operation.draft, {.request = request,
                                                .kind = *operation.kind,
