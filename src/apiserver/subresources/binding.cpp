@@ -2,6 +2,7 @@
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/subresources/subresources.h"
+#include "apiserver/writes/stencil.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
 
@@ -95,41 +96,33 @@ struct BoundBytes {
   std::optional<model::Labels> labels;  ///< Where they are others than before.
 };
 
-/// What stands at a place of a text, instead of what stood there. Nothing instead of nothing is an insertion.
-struct Edit {
-  std::string_view before;
-  std::string after;
-};
+/// What is written anew of the pod's text.
+struct Edits {
+  std::vector<Stencil::Place> places;
+  std::vector<std::string> texts;
 
-/// Applies the edits, which do not overlap; those at one place in their order.
-std::string edited(const std::string& text, std::vector<Edit> edits) {
-  std::ranges::stable_sort(edits, std::less<>(), [](const Edit& edit) { return edit.before.data(); });
-  std::string out;
-  out.reserve(text.size() + 512);
-  const char* at = text.data();
-  for (const Edit& edit : edits) {
-    out.append(at, edit.before.data()).append(edit.after);
-    at = edit.before.data() + edit.before.size();
+  void put(std::string_view place, std::string text) {
+    places.push_back({place, texts.size()});
+    texts.push_back(std::move(text));
   }
-  return out.append(at, text.data() + text.size());
-}
+};
 
 /// The place before the bracket that ends an object.
 std::string_view end_of(std::string_view object) { return object.substr(object.size() - 1, 0); }
 
 /// What a Binding adds to the pod's annotations or labels (`field`, `present` as they are), written into its metadata. The members as they
 /// are then; nothing where the Binding brings none. False: they are not read that way.
-bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata,
-                 std::vector<Edit>& edits, std::optional<json::Value>& then) {
+bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata, Edits& edits,
+                 std::optional<json::Value>& then) {
   const auto& added = json::get_object(binding, {"metadata", field});
   if (added.empty()) return true;
   auto members = present.empty() ? Result<json::Value>(json::Value(json::Object())) : json::parse(present);
   if (!members || !members->is_object()) return false;
   for (const auto& [key, value] : added) members->get_object()[key] = value;
   if (present.empty())
-    edits.push_back({end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members))});
+    edits.put(end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members)));
   else
-    edits.push_back({present, json::serialize(*members)});
+    edits.put(present, json::serialize(*members));
   then = std::move(*members);
   return true;
 }
@@ -168,8 +161,8 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
   if (at[kRevision].size() < 2 || at[kRevision].front() != '"') return std::nullopt;
 
   BoundBytes out;
-  std::vector<Edit> edits;
-  edits.push_back({at[kRevision], R"("")"});
+  Edits edits;
+  edits.places.push_back({at[kRevision].substr(1, at[kRevision].size() - 2), Stencil::kRevision});
   std::optional<json::Value> annotations, labels;
   if (!bring_along(binding, "annotations", at[kAnnotations], at[kMetadata], edits, annotations) ||
       !bring_along(binding, "labels", at[kLabels], at[kMetadata], edits, labels))
@@ -177,7 +170,7 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
   if (labels) out.labels = model::Labels::from_json(&*labels);
   std::string node = R"(,"nodeName":)";
   json::quote_to(node, json::get_string(binding, {"target", "name"}));
-  edits.push_back({end_of(at[kSpec]), std::move(node)});
+  edits.put(end_of(at[kSpec]), std::move(node));
 
   json::Value part = json::Object{{"status", json::Object()}};
   if (!at[kConditions].empty()) {
@@ -186,15 +179,15 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
     json::set(part, {"status", "conditions"}, std::move(*conditions));
   }
   mark_scheduled(part, now);
-  const auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
-  edits.push_back(at[kConditions].empty() ? Edit{end_of(at[kStatus]), R"(,"conditions":)" + conditions}
-                                          : Edit{at[kConditions], conditions});
+  auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
+  if (at[kConditions].empty())
+    edits.put(end_of(at[kStatus]), R"(,"conditions":)" + conditions);
+  else
+    edits.put(at[kConditions], std::move(conditions));
 
-  // What stands before the revision may have another length now.
-  out.bytes.revision_offset = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
-  for (const Edit& edit : edits)
-    if (edit.before.data() < at[kRevision].data()) out.bytes.revision_offset += edit.after.size() - edit.before.size();
-  out.bytes.value = edited(text, std::move(edits));
+  const auto stencil = Stencil::cut(text, std::move(edits.places));
+  if (!stencil) return std::nullopt;
+  out.bytes = stencil->fill(std::vector<std::string_view>(edits.texts.begin(), edits.texts.end()));
   return out;
 }
 

@@ -25,6 +25,7 @@ enum class WriteMode {
   kConnect,         ///< exec, attach, portforward, proxy: nothing is stored.
 };
 
+struct Draft;
 struct WriteOperation;
 using WritePtr = std::shared_ptr<WriteOperation>;
 
@@ -70,8 +71,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;
-  std::shared_ptr<CreationDraft> draft;       ///< A creation that may leave a pattern (stencil.h).
-  std::shared_ptr<UpdateDraft> update_draft;  ///< An update that may (alike_update.h).
+  std::shared_ptr<Draft> draft;  ///< Of a write that may leave a pattern (alike.h).
   bool insists_on_revision = false;
   int attempts = 0;
 
