@@ -41,9 +41,10 @@ class Parts {
   };
   [[nodiscard]] Iterator begin() const { return Iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-  [[nodiscard]] std::vector<std::string_view> list() const {
-    std::vector<std::string_view> out;
-    for (const auto part : *this) out.push_back(part);
+  template <typename Text = std::string_view>
+  [[nodiscard]] std::vector<Text> list() const {
+    std::vector<Text> out;
+    for (const auto part : *this) out.emplace_back(part);
     return out;
   }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/split.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
 #include "model/schema_text.h"
@@ -63,11 +64,7 @@ class Tables {
  private:
   void read(std::string_view text) {
     TypeDef* type = nullptr;
-    for (std::size_t start = 0; start < text.size();) {
-      const std::size_t end = std::min(text.find('\n', start), text.size());
-      const std::string_view line = text.substr(start, end - start);
-      start = end + 1;
-      if (line.empty()) continue;
+    for (const auto line : words(text, '\n')) {
       if (line.starts_with("@package ")) {
         read_package(line.substr(9));
       } else if (line[0] != ' ') {
@@ -90,10 +87,7 @@ class Tables {
   void read_package(std::string_view line) {
     Package* package = nullptr;
     std::string_view name;
-    for (std::size_t start = 0; start < line.size();) {
-      const std::size_t end = std::min(line.find(' ', start), line.size());
-      const std::string_view word = line.substr(start, end - start);
-      start = end + 1;
+    for (const auto word : words(line)) {
       if (package == nullptr)
         package = &packages_[std::string(name = word)];
       else if (word.starts_with("group="))
@@ -150,13 +144,10 @@ class Tables {
   FieldDef read_field(std::string_view line) {
     FieldDef field;
     bool list_given = false;
-    for (std::size_t start = 0, word = 0; start < line.size(); ++word) {
-      const std::size_t end = std::min(line.find(' ', start), line.size());
-      const std::string_view text = line.substr(start, end - start);
-      start = end + 1;
-      if (word == 0)
+    for (std::size_t word = 0; const auto text : words(line)) {
+      if (++word == 1)
         field.name = text;
-      else if (word == 1)
+      else if (word == 2)
         field.ref = read_type(text);
       else if (text == "required")
         field.required = true;
@@ -173,11 +164,7 @@ class Tables {
       else if (text.starts_with("list=map:")) {
         list_given = true;
         field.list_type = FieldDef::ListType::kMap;
-        for (std::size_t at = 9; at < text.size();) {
-          const std::size_t comma = std::min(text.find(',', at), text.size());
-          field.list_keys.emplace_back(text.substr(at, comma - at));
-          at = comma + 1;
-        }
+        field.list_keys = words(text.substr(9), ',').list<std::string>();
       } else if (text == "off" || text.starts_with("off=")) {
         field.is_off = true;
         if (text.size() > 4) gate_ = text.substr(4);
