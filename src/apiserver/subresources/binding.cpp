@@ -44,30 +44,40 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
 }
 
-model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name,
-                                    const WritePipeline& writes) {
-  const auto& pods = *model::find_resource("", "pods");
-  const auto its = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
-  if (const auto broken = broken_precondition(json::find(binding, "metadata"), its("uid"), its("resourceVersion")))
-    return std::unexpected(precondition_conflict(pods, its("namespace"), name, *broken));
-  if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
-  if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
-  if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
-  auto updated = pod;
-  json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
-  for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
-    json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
-  for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
-    json::ensure_object(updated, {"metadata", "labels"})[key] = value;
-  mark_scheduled(updated, writes.ground.loop.now());
-  // The promise is kept or not wanted any more (1.35).
-  if (!writes.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
-  json::erase(updated, {"metadata", "resourceVersion"});
-  return updated;
-}
+/// The pod on its node.
+class Bound final : public Change {
+ public:
+  Bound(const WritePipeline& writes, json::Value binding) : writes_(writes), binding_(std::move(binding)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& pod) const override {
+    const auto name = json::get_string(pod, {"metadata", "name"});
+    const auto& pods = *model::find_resource("", "pods");
+    const auto its = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
+    if (const auto broken = broken_precondition(json::find(binding_, "metadata"), its("uid"), its("resourceVersion")))
+      return std::unexpected(precondition_conflict(pods, its("namespace"), name, *broken));
+    if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
+    if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
+    if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
+    auto updated = pod;
+    json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding_, {"target", "name"});
+    for (const auto& [key, value] : json::get_object(binding_, {"metadata", "annotations"}))
+      json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
+    for (const auto& [key, value] : json::get_object(binding_, {"metadata", "labels"}))
+      json::ensure_object(updated, {"metadata", "labels"})[key] = value;
+    mark_scheduled(updated, writes_.ground.loop.now());
+    // The promise is kept or not wanted any more (1.35).
+    if (!writes_.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
+    json::erase(updated, {"metadata", "resourceVersion"});
+    return updated;
+  }
+
+ private:
+  const WritePipeline& writes_;
+  json::Value binding_;
+};
 
 /// What is wrong with the body, before anybody is asked about it.
 std::optional<model::ApiStatus> check_binding(const Request& request, const json::Value& binding) {
@@ -127,7 +137,7 @@ bool bring_along(const json::Value& binding, std::string_view field, std::string
   return true;
 }
 
-/// As bound() makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
+/// As Bound makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
 /// promise of a node being withdrawn. Nothing otherwise.
 std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
   enum : std::size_t {
@@ -234,10 +244,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
   auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, writes.ground.loop.now());
   if (!bytes) {
-    const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
-    operation->produce = [&writes, shared, name = operation->name](const json::Value& current) {
-      return bound(current, *shared, name, writes);
-    };
+    operation->change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
     enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
   }

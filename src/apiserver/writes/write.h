@@ -12,7 +12,7 @@ enum class WriteMode {
   kCreateApplied,   ///< An apply of what is not there: its owners are written already.
   kReplace,         ///< PUT.
   kPatch,           ///< PATCH in the languages that say what changes.
-  kApply,           ///< PATCH that says what is wanted: `produce` keeps the field owners itself.
+  kApply,           ///< PATCH that says what is wanted: its change keeps the field owners itself.
   kScale,           ///< PUT and PATCH of a Scale.
   kScaleApply,      ///< Apply of a Scale.
   kBind,            ///< POST of a Binding: admission judges that, the pod then changes without being admitted, owned or validated.
@@ -23,6 +23,18 @@ enum class WriteMode {
   kEvict,           ///< POST of an Eviction.
   kToken,           ///< POST of a TokenRequest: nothing is stored.
   kConnect,         ///< exec, attach, portforward, proxy: nothing is stored.
+};
+
+/// What was decoded of an update: what it makes of the object, asked once an attempt.
+class Change {
+ public:
+  virtual ~Change() = default;
+  /// The new document from the present one.
+  [[nodiscard]] virtual model::ApiResult<json::Value> made_of(const json::Value& current) const = 0;
+  /// The document to create where nothing is there; nothing: 404.
+  [[nodiscard]] virtual std::optional<model::ApiResult<json::Value>> made_anew() const { return std::nullopt; }
+  /// It leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
+  [[nodiscard]] virtual bool is_of_status_alone() const { return false; }
 };
 
 struct Draft;
@@ -38,12 +50,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::string subresource;  ///< As admission and strategies see it.
   bool dry_run = false;
 
-  /// Update: the new document from the present one. Called once an attempt.
-  std::function<model::ApiResult<json::Value>(const json::Value& current)> produce;
-  /// `produce` leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
-  bool is_of_status_alone = false;
-  /// Update of something that is not there: the document to create; empty: 404.
-  std::function<model::ApiResult<json::Value>()> produce_new;
+  std::unique_ptr<const Change> change;  ///< Update.
   /// Create: what to create. Of what is no object of `kind` (Binding, Eviction, TokenRequest, options of a session): the body.
   json::Value document;
   /// Deletion: DeleteOptions.
