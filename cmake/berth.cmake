@@ -150,6 +150,25 @@ function(berth_library name)
   endif()
 endfunction()
 
+# berth_text(FOLDER FUNCTION FILE): the text of src/FOLDER/FILE, as what berth::FOLDER::FUNCTION() gives: the binary needs no files, the
+# build no tools.
+function(berth_text name function file)
+  set(path ${CMAKE_SOURCE_DIR}/src/${name}/${file})
+  file(READ ${path} content)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  # A literal of more than 64 kB is not portable: one for each document.
+  string(REGEX REPLACE "\n---\n" ")text\" \"\\\\n---\\\\n\" R\"text(" content "${content}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/${name}_${function}.cpp @ONLY CONTENT
+"#include <string_view>
+
+namespace berth::${name} {
+std::string_view ${function}();
+std::string_view ${function}() { return R\"text(${content})text\"; }
+}  // namespace berth::${name}
+")
+  target_sources(berth_${name} PRIVATE ${CMAKE_BINARY_DIR}/generated/${name}_${function}.cpp)
+endfunction()
+
 # berth_test(FOLDER DEPS...): every .cpp below tests/FOLDER as one GoogleTest binary, registered whole with CTest.
 function(berth_test name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp)

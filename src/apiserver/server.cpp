@@ -5,7 +5,7 @@
 #include "apiserver/upkeep/bootstrap.h"
 #include "apiserver/upkeep/client_trust.h"
 #include "apiserver/verbs/verbs.h"
-#include "apiserver/writes/alike_update.h"
+#include "apiserver/writes/alike.h"
 
 namespace berth::apiserver {
 
@@ -44,19 +44,7 @@ ApiServer::Impl::Impl(ServerOptions given)
       nodes(ground, respond, relays, options.node_backend),
       custom(std::make_unique<CustomResources>(ground,
                                                [this](std::string_view group, std::string_view plural) { streams.end(group, plural); })),
-      writes{
-          ground,
-          versions,
-          respond,
-          *custom,
-          options,
-          write_steps,
-          {},
-          {},
-          std::make_shared<CreationPatterns>(ground.registry->counter(
-              "berth_apiserver_creations_by_pattern_total", "Creations that were made like one before, without a document of their own.")),
-          std::make_shared<UpdatePatterns>(ground.registry->counter(
-              "berth_apiserver_updates_by_pattern_total", "Updates that were made like one before, without a document of their own."))},
+      writes{ground, versions, respond, *custom, options, write_steps, {}, {}, std::make_shared<Patterns>(*ground.registry)},
       aggregator(std::make_unique<aggregation::Aggregator>(ground, respond, relays)),
       pages(ground, respond, *aggregator, flow_control.get(), options.git_version),
       router(reads, writes, nodes, pages, *aggregator),

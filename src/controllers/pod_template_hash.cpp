@@ -10,6 +10,11 @@
 #include <vector>
 
 namespace berth::controllers {
+
+/// The Go types behind a PodTemplateSpec (pod_template.types), each with the fields of its struct in their order: "TYPE: NAME,JSON
+/// NAME,TYPE NAME,JSON NAME,TYPE …", going on in indented lines.
+std::string_view pod_template_types();
+
 namespace {
 
 struct Field {
@@ -28,7 +33,7 @@ std::string_view take_until(std::string_view& text, char end) {
 Types read_types() {
   Types types;
   std::vector<Field>* fields = nullptr;
-  for (std::string_view rest = kPodTemplateTypes; !rest.empty();) {
+  for (std::string_view rest = pod_template_types(); !rest.empty();) {
     std::string_view line = take_until(rest, '\n');
     if (line.empty()) continue;
     if (line.front() != ' ') fields = &types[take_until(line, ':')];

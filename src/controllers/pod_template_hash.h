@@ -10,10 +10,6 @@
 
 namespace berth::controllers {
 
-/// The Go types behind a PodTemplateSpec (pod_template_types.cpp): `TYPE: FIELD,JSON NAME,TYPE FIELD,…`, a type's line going on where the
-/// next begins with a blank.
-extern const std::string_view kPodTemplateTypes;
-
 /// A pod template as Go's spew prints the struct (k8s.io/utils/dump, ForHash): every field in the struct's order with its type, what is not
 /// there as <nil> or empty, empty lists and maps as what is not there (so protobuf brings them). Fields that no type knows are left out.
 std::string dump_pod_template(const json::Value& pod_template);

@@ -1,6 +1,7 @@
 #include "custom/check_definition.h"
 
 #include "base/go/strings.h"
+#include "base/split.h"
 #include "cel/opaque.h"
 #include "custom/check_nodes.h"
 #include "custom/definition.h"
@@ -389,15 +390,12 @@ class DefinitionCheck {
     if (!path.starts_with('/')) say("must start with a '/'");
     auto rest = std::string_view(path).substr(1);
     if (rest.ends_with('/')) rest.remove_suffix(1);
-    for (int i = 0;; ++i) {
-      const auto end = std::min(rest.find('/'), rest.size());
-      const auto segment = rest.substr(0, end);
+    for (int i = 0; const auto segment : split(rest, '/')) {
       if (segment.empty())
         say(fmt::format("segment[{}] may not be empty", i));
       else if (const auto why = model::validation::check_dns1123_subdomain(segment); !why.empty())
         say(fmt::format("segment[{}]: {}", i, why));
-      if (end == rest.size()) return;
-      rest.remove_prefix(end + 1);
+      ++i;
     }
   }
 

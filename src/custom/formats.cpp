@@ -7,6 +7,7 @@
 #include "base/go/duration.h"
 #include "base/go/strings.h"
 #include "base/mutex.h"
+#include "base/split.h"
 #include "cel/opaque.h"
 #include "model/validation/ip_range.h"
 
@@ -45,12 +46,7 @@ bool is_hostname(std::string_view text) {
                "^([a-zA-Z0-9\\p{S}\\p{L}](-?[a-zA-Z0-9\\p{S}\\p{L}]*)|"
                "([a-zA-Z0-9\\p{S}\\p{L}]([a-zA-Z0-9-\\p{S}\\p{L}]*[a-zA-Z0-9\\p{S}\\p{L}])?\\.)+[a-zA-Z\\p{L}]{2,})$"))
     return false;
-  for (std::size_t start = 0; start <= text.size();) {
-    const auto end = std::min(text.find('.', start), text.size());
-    if (end - start > 63) return false;
-    start = end + 1;
-  }
-  return true;
+  return std::ranges::all_of(words(text, '.').list(), [](std::string_view label) { return label.size() <= 63; });
 }
 
 /// The forms of net/mail that people write: local@domain, and "Name <local@domain>".

@@ -1,5 +1,6 @@
 #include "custom/open_api.h"
 
+#include "base/split.h"
 #include "custom/open_api_paths.h"
 
 namespace berth::custom {
@@ -118,12 +119,8 @@ Object schema_of(const CustomKind& kind, bool v3) {
 }  // namespace
 
 std::string openapi_name(const model::KindInfo& kind) {
-  std::vector<std::string_view> parts;
-  for (std::string_view rest = kind.group; !rest.empty();) {
-    const auto dot = std::min(rest.find('.'), rest.size());
-    parts.insert(parts.begin(), rest.substr(0, dot));
-    rest.remove_prefix(std::min(dot + 1, rest.size()));
-  }
+  auto parts = words(kind.group, '.').list();
+  std::ranges::reverse(parts);
   return fmt::format("{}.{}.{}", fmt::join(parts, "."), kind.version, kind.kind);
 }
 

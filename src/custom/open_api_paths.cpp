@@ -1,5 +1,6 @@
 #include "custom/open_api_paths.h"
 
+#include "base/split.h"
 #include "custom/open_api.h"
 
 namespace berth::custom {
@@ -22,12 +23,7 @@ std::string titled(std::string_view word) {
 /// "recExampleCom" of "rec.example.com".
 std::string group_words(std::string_view group) {
   std::string out;
-  for (std::size_t start = 0; start < group.size();) {
-    const auto dot = std::min(group.find('.', start), group.size());
-    const auto word = group.substr(start, dot - start);
-    out += out.empty() ? std::string(word) : titled(word);
-    start = dot + 1;
-  }
+  for (const auto word : words(group, '.')) out += out.empty() ? std::string(word) : titled(word);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/lifeline.h"
 #include "base/mutex.h"
+#include "base/split.h"
 #include "dashboard/sessions.h"
 #include "net/onward.h"
 
@@ -10,16 +11,6 @@ namespace {
 
 /// More than this queued for the browser: the cluster waits.
 constexpr std::size_t kMostRelayed = 1024 * 1024;
-
-std::vector<std::string_view> segments_of(std::string_view path) {
-  std::vector<std::string_view> out;
-  while (!path.empty()) {
-    const auto end = std::min(path.find('/'), path.size());
-    if (end > 0) out.push_back(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return out;
-}
 
 /// The subresource that a path names: of /api/v1/namespaces/n/pods/p/exec/… "exec". A name may be "exec", too.
 std::string_view subresource_of(const std::vector<std::string_view>& segments) {
@@ -112,7 +103,7 @@ struct Exchange : Guarded<Exchange> {
 }  // namespace
 
 std::string relay_refusal(const net::HttpRequest& request, bool allows_changes) {
-  const auto segments = segments_of(request.path);
+  const auto segments = words(request.path, '/').list();
   if (segments.empty() || (segments[0] != "api" && segments[0] != "apis" && segments[0] != "version"))
     return "the dashboard relays /api, /apis and /version only";
   if (net::asks_for_upgrade(request.headers)) return "the dashboard relays no change of protocol";

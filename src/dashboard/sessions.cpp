@@ -6,6 +6,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/mutex.h"
+#include "base/split.h"
 
 namespace berth::dashboard {
 namespace {
@@ -19,11 +20,7 @@ std::vector<std::string_view> cookies_of(const net::HttpRequest& request, std::s
   std::vector<std::string_view> out;
   for (const auto& [field, value] : request.headers.fields()) {
     if (!net::equal_ignoring_case(field, "Cookie")) continue;
-    std::string_view rest = value;
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find(';'), rest.size());
-      auto one = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+    for (auto one : words(value, ';')) {
       while (one.starts_with(' ')) one.remove_prefix(1);
       const auto equals = one.find('=');
       if (equals != std::string_view::npos && one.substr(0, equals) == name) out.push_back(one.substr(equals + 1));

@@ -33,28 +33,11 @@ struct Step {
 
 /// The Go struct that carries a field inside its owner, unseen in JSON but not in the decoder's words; empty: the owner itself.
 std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
-  if (field.proto.size() < 2) return {};
-  static const std::map<std::string_view, std::string_view> kNames = {{"core.v1.Volume", "VolumeSource"},
-                                                                      {"core.v1.PersistentVolumeSpec", "PersistentVolumeSource"},
-                                                                      {"core.v1.ConfigMapEnvSource", "LocalObjectReference"},
-                                                                      {"core.v1.ConfigMapKeySelector", "LocalObjectReference"},
-                                                                      {"core.v1.ConfigMapProjection", "LocalObjectReference"},
-                                                                      {"core.v1.ConfigMapVolumeSource", "LocalObjectReference"},
-                                                                      {"core.v1.SecretEnvSource", "LocalObjectReference"},
-                                                                      {"core.v1.SecretKeySelector", "LocalObjectReference"},
-                                                                      {"core.v1.SecretProjection", "LocalObjectReference"},
-                                                                      {"core.v1.Probe", "ProbeHandler"},
-                                                                      {"networking.v1.IngressRule", "IngressRuleValue"},
-                                                                      {"core.v1.EphemeralContainer", "EphemeralContainerCommon"},
-                                                                      {"resource.v1.DeviceClassConfiguration", "DeviceConfiguration"},
-                                                                      {"resource.v1.DeviceClaimConfiguration", "DeviceConfiguration"},
-                                                                      {"resource.v1.DeviceAllocationConfiguration", "DeviceConfiguration"},
-                                                                      {"admissionregistration.v1.RuleWithOperations", "Rule"}};
+  std::size_t end = 0;
   // A struct in a struct, as field numbers in messages of messages tell.
-  if (owner.name == "admissionregistration.v1.NamedRuleWithOperations")
-    return field.proto.size() == 3 ? "RuleWithOperations.Rule" : "RuleWithOperations";
-  const auto found = kNames.find(owner.name);
-  return found == kNames.end() ? std::string_view() : found->second;
+  for (std::size_t depth = 1; depth < field.proto.size() && end < owner.embeds.size(); ++depth)
+    end = std::min(owner.embeds.find('.', end + 1), owner.embeds.size());
+  return std::string_view(owner.embeds).substr(0, end);
 }
 
 std::string render(const Step* step, bool with_indices) {
@@ -115,17 +98,11 @@ bool is_zero(const json::Value& value) {
 const std::map<std::string, std::string_view, std::less<>>& named_fields() {
   static const auto all = [] {
     std::map<std::string, std::string_view, std::less<>> out;
-    for (const std::string_view text : named_texts()) {
-      std::string_view type;
-      for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
-        const std::string_view word = text.substr(start, end - start);
-        start = end + 1;
-        if (word.ends_with(':')) type = word.substr(0, word.size() - 1);
-        if (const std::size_t equals = word.find('='); equals != std::string_view::npos)
-          out.emplace(fmt::format("{}.{}", type, word.substr(0, equals)), word.substr(equals + 1));
+    for (const Fact& fact : read_facts(named_texts()))
+      for (const auto word : fact.words) {
+        const std::size_t equals = word.find('=');
+        out.emplace(fmt::format("{}.{}", fact.of.front(), word.substr(0, equals)), word.substr(equals + 1));
       }
-    }
     return out;
   }();
   return all;

@@ -52,29 +52,16 @@ Member read_member(const TypeDef& type, std::string_view word) {
 
 using Shapes = std::unordered_map<std::string_view, Shape>;
 
-void read_shapes(std::string_view text, Shapes& out) {
-  Shape* shape = nullptr;
-  const TypeDef* type = nullptr;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
-    std::string_view word = text.substr(start, end - start);
-    start = end + 1;
-    if (word.empty()) continue;
-    if (word.ends_with(':')) {
-      word.remove_suffix(1);
-      type = type_of_shape(word);
-      shape = &out[word];
-    } else if (type != nullptr) {
-      Member member = read_member(*type, word);
-      if (member.field != nullptr) shape->push_back(std::move(member));
-    }
-  }
-}
-
 const Shapes& shapes() {
   static const Shapes all = [] {
     Shapes out;
-    for (const std::string_view text : shapes_texts()) read_shapes(text, out);
+    for (const Fact& fact : read_facts(shapes_texts())) {
+      const TypeDef* type = type_of_shape(fact.of.front());
+      Shape& shape = out[fact.of.front()];
+      if (type == nullptr) continue;
+      for (const auto word : fact.words)
+        if (Member member = read_member(*type, word); member.field != nullptr) shape.push_back(std::move(member));
+    }
     return out;
   }();
   return all;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/split.h"
 #include "model/features.h"
 #include "model/kind_hooks.h"
 #include "model/schema_text.h"
@@ -63,11 +64,7 @@ class Tables {
  private:
   void read(std::string_view text) {
     TypeDef* type = nullptr;
-    for (std::size_t start = 0; start < text.size();) {
-      const std::size_t end = std::min(text.find('\n', start), text.size());
-      const std::string_view line = text.substr(start, end - start);
-      start = end + 1;
-      if (line.empty()) continue;
+    for (const auto line : words(text, '\n')) {
       if (line.starts_with("@package ")) {
         read_package(line.substr(9));
       } else if (line[0] != ' ') {
@@ -75,6 +72,8 @@ class Tables {
         type->name = line;
       } else if (line == "  @atomic") {
         type->is_atomic = true;
+      } else if (line.starts_with("  @embeds ")) {
+        type->embeds = line.substr(10);
       } else if (line == "  @custom") {
         custom_types_.insert(type->name);
       } else {
@@ -88,10 +87,7 @@ class Tables {
   void read_package(std::string_view line) {
     Package* package = nullptr;
     std::string_view name;
-    for (std::size_t start = 0; start < line.size();) {
-      const std::size_t end = std::min(line.find(' ', start), line.size());
-      const std::string_view word = line.substr(start, end - start);
-      start = end + 1;
+    for (const auto word : words(line)) {
       if (package == nullptr)
         package = &packages_[std::string(name = word)];
       else if (word.starts_with("group="))
@@ -114,7 +110,9 @@ class Tables {
         field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
                            kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
-    for (const std::string_view text : zeros_texts()) mark_kept(text);
+    for (const Fact& fact : read_facts(zeros_texts()))
+      if (const auto type = types_.find(fact.of.front()); type != types_.end())
+        for (const auto word : fact.words) mark_kept(type->second, word);
   }
 
   /// Types may contain themselves: asked again until nothing is found any more.
@@ -131,40 +129,25 @@ class Tables {
   }
 
   /// What is written although it is zero.
-  void mark_kept(std::string_view text) {
-    TypeDef* type = nullptr;
-    for (std::size_t start = 0; start < text.size();) {
-      const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
-      std::string_view word = text.substr(start, end - start);
-      start = end + 1;
-      if (word.empty()) continue;
-      if (word.ends_with(':')) {
-        const auto found = types_.find(word.substr(0, word.size() - 1));
-        type = found == types_.end() ? nullptr : &found->second;
-      } else if (type != nullptr) {
-        const bool as_null = word.ends_with("!!"), always = word.ends_with('!');
-        word = word.substr(0, word.find('!'));
-        for (FieldDef& field : type->fields) {
-          if (field.name != word) continue;
-          field.omits_zero = false;
-          field.is_always_written = always;
-          field.is_pointer = as_null;
-          if (always) type->always_written.push_back(&field);
-        }
-      }
+  void mark_kept(TypeDef& type, std::string_view word) {
+    const bool as_null = word.ends_with("!!"), always = word.ends_with('!');
+    word = word.substr(0, word.find('!'));
+    for (FieldDef& field : type.fields) {
+      if (field.name != word) continue;
+      field.omits_zero = false;
+      field.is_always_written = always;
+      field.is_pointer = as_null;
+      if (always) type.always_written.push_back(&field);
     }
   }
 
   FieldDef read_field(std::string_view line) {
     FieldDef field;
     bool list_given = false;
-    for (std::size_t start = 0, word = 0; start < line.size(); ++word) {
-      const std::size_t end = std::min(line.find(' ', start), line.size());
-      const std::string_view text = line.substr(start, end - start);
-      start = end + 1;
-      if (word == 0)
+    for (std::size_t word = 0; const auto text : words(line)) {
+      if (++word == 1)
         field.name = text;
-      else if (word == 1)
+      else if (word == 2)
         field.ref = read_type(text);
       else if (text == "required")
         field.required = true;
@@ -181,11 +164,7 @@ class Tables {
       else if (text.starts_with("list=map:")) {
         list_given = true;
         field.list_type = FieldDef::ListType::kMap;
-        for (std::size_t at = 9; at < text.size();) {
-          const std::size_t comma = std::min(text.find(',', at), text.size());
-          field.list_keys.emplace_back(text.substr(at, comma - at));
-          at = comma + 1;
-        }
+        field.list_keys = words(text.substr(9), ',').list<std::string>();
       } else if (text == "off" || text.starts_with("off=")) {
         field.is_off = true;
         if (text.size() > 4) gate_ = text.substr(4);

@@ -74,6 +74,7 @@ struct TypeDef {
   bool holds_off_fields = false;  ///< In itself or below: fields that are off.
   bool is_open = false;           ///< Other members are no mistake (custom kinds that preserve unknown fields).
   std::vector<FieldDef> fields;
+  std::string embeds;  ///< The Go structs inside it that carry fields of the protobuf form "2.3": "RuleWithOperations.Rule".
   [[nodiscard]] const FieldDef* field(std::string_view name) const;
   /// "io.k8s.api.core.v1.PodSpec"
   [[nodiscard]] std::string openapi_name() const;

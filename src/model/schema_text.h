@@ -11,7 +11,8 @@
 // field's in Kubernetes' protobuf form; "2.3" is field 3 of the message in field 2, which JSON spreads into its parent. TYPE is any,
 // string, int32, int64, double, bool, quantity, time, microtime, bytes, intorstring, a type's name, [TYPE] or {TYPE}; "bool|TYPE" and
 // "list|TYPE" are a type's object or a boolean, or a list of them; "TYPE/v1.Name" has a name of its own in Go. A field line "@atomic" marks
-// the whole type.
+// the whole type; "@embeds NAME" says what Go calls the struct inside it that its fields "2.3" belong to, unseen in JSON but not in the
+// decoder's errors ("@embeds NAME.NAME": a struct in a struct).
 #pragma once
 #include <string_view>
 #include <vector>
@@ -33,5 +34,12 @@ const std::vector<std::string_view>& shapes_texts();
 const std::vector<std::string_view>& enums_texts();
 /// "TYPE: SENTENCE" or "TYPE.FIELD: SENTENCE" a line; ".FIELD" of any type.
 const std::vector<std::string_view>& descriptions_texts();
+
+/// An entry of zeros, named, shapes or enums.
+struct Fact {
+  std::vector<std::string_view> of;  ///< What stands before the colon.
+  std::vector<std::string_view> words;
+};
+std::vector<Fact> read_facts(const std::vector<std::string_view>& texts);
 
 }  // namespace berth::model

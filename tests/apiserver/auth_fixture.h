@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "apiserver/auth/auth.h"
-#include "apiserver/auth/documents.h"
 #include "apiserver/auth/rbac.h"
+#include "apiserver/cache/object_codec.h"
 #include "tests/apiserver/object_cache_fixture.h"
 #include "tests/store/store_fixture.h"
 
@@ -31,14 +31,15 @@ class AuthFixture : public CacheFixture {
   }
   void TearDown() override { parts_ = {}; }
 
+  static Proposal proposal_of_rbac(const json::Value& document) {
+    return proposal_of(*model::find_kind("rbac.authorization.k8s.io", "v1", json::get_string(document, {"kind"})), document);
+  }
   /// Writes an RBAC document given as YAML.
   void write_rbac(const char* yaml) {
     auto documents = json::parse_yaml_stream(std::string(yaml[0] == '{' ? "--- " : "") + yaml);
     ASSERT_TRUE(documents.has_value()) << documents.error().message;
     for (auto& document : *documents) {
-      auto current = cache_->get(rbac_key(document));
-      auto written = propose_and_wait(*cache_, make_proposal(document, current != nullptr ? current->revision : 0, clock_.now()));
-      ASSERT_TRUE(written.has_value());
+      ASSERT_TRUE(propose_and_wait(*cache_, proposal_of_rbac(document)).has_value());
     }
   }
   /// Stores any core object so that lookups find it.

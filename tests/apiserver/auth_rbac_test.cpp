@@ -175,7 +175,7 @@ TEST_F(RbacTest, DefaultRolesServeTheirComponents) {
   for (const char* refused : {"list secrets", "get pods p", "create pods/exec p", "update nodes n", "create tokenreviews"})
     EXPECT_FALSE(may(towards_nodes, refused, "kube-system")) << refused;
   for (const auto& object : default_rbac_objects()) {
-    EXPECT_NE(cache_->get(rbac_key(object)), nullptr) << json::serialize(object);
+    EXPECT_NE(cache_->get(proposal_of_rbac(object).key), nullptr) << json::serialize(object);
   }
 }
 

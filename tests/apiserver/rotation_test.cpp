@@ -8,7 +8,6 @@
 #include <fstream>
 #include <future>
 
-#include "apiserver/auth/documents.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "net/server.h"
 #include "security/pki.h"

@@ -419,12 +419,10 @@ TEST(Stencil, LeasesAreRenewedAsByPlainWrites) {
 TEST(Stencil, PlacesAreFilledInTheirOrder) {
   const std::string text = "abcdef";
   const std::string_view view = text;
-  const auto stencil = Stencil::cut(view, {{view.substr(4, 1), Stencil::Blank::kRevision}, {view.substr(1, 2), Stencil::Blank::kText, 1}});
+  const auto stencil = Stencil::cut(view, {{view.substr(4, 1), Stencil::kRevision}, {view.substr(1, 2), 1}});
   ASSERT_TRUE(stencil);
   const std::vector<std::string_view> texts = {"no", "1234"};
-  Stencil::Values values;
-  values.texts = texts;
-  const auto filled = stencil->fill(values);
+  const auto filled = stencil->fill(texts);
   EXPECT_EQ(filled.value, "a1234df");
   EXPECT_EQ(filled.revision_offset, 6U);
   EXPECT_FALSE(Stencil::cut(view, {{view.substr(1, 3)}, {view.substr(2, 1)}}));

@@ -129,12 +129,7 @@ class ResourceQuota final : public AdmissionPlugin {
       if (++booking->attempts > kMaxBookingAttempts)
         return booking->done(std::unexpected(
             booking->request->forbidden(fmt::format("quota {} is too busy, try again", booking->quota_names[booking->next]))));
-      auto encoded = encode_object(quota);
-      Proposal proposal;
-      proposal.key = key;
-      proposal.meta = extract_meta(*model::find_resource("", "resourcequotas"), quota);
-      proposal.value = std::move(encoded.value);
-      proposal.revision_offset = encoded.revision_offset;
+      auto proposal = proposal_of(*model::find_resource("", "resourcequotas"), quota);
       proposal.expected = base->revision;
       cache_.propose(std::move(proposal), [this, booking](ProposeResult result) {
         if (result) {

@@ -1,6 +1,7 @@
 #include "apiserver/audit/trail.h"
 
 #include "base/mutex.h"
+#include "base/split.h"
 #include "security/uuid.h"
 
 namespace berth::apiserver::audit {
@@ -28,12 +29,9 @@ std::string without_port(std::string_view address) {
 json::Array source_addresses(const net::HttpRequest& http) {
   json::Array out;
   const std::string_view forwarded = http.headers.get("X-Forwarded-For");
-  for (std::size_t start = 0; start < forwarded.size();) {
-    const auto end = std::min(forwarded.find(',', start), forwarded.size());
-    std::string_view one = forwarded.substr(start, end - start);
+  for (std::string_view one : words(forwarded, ',')) {
     while (one.starts_with(' ')) one.remove_prefix(1);
     if (!one.empty() && out.size() < 16) out.emplace_back(one);
-    start = end + 1;
   }
   if (const std::string own = without_port(http.remote_address); !own.empty()) out.emplace_back(own);
   return out;

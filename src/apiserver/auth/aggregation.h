@@ -7,7 +7,7 @@
 
 namespace berth::apiserver::auth {
 
-/// Gathers at once and then on every change of a ClusterRole, until the watch is destroyed (before the cache and the clock).
-std::unique_ptr<Watch> start_aggregation(ObjectCache& cache, const Clock& clock);
+/// Gathers at once and then on every change of a ClusterRole, until the watch is destroyed (before the cache).
+std::unique_ptr<Watch> start_aggregation(ObjectCache& cache);
 
 }  // namespace berth::apiserver::auth

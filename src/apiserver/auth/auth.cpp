@@ -57,7 +57,7 @@ Result<AuthParts> make_auth(const AuthOptions& options) {
   if (options.reconcile_default_roles) {
     if (auto ok = reconcile_default_roles(*options.cache, *options.clock, options.features); !ok) return std::unexpected(ok.error());
   }
-  parts.aggregation = start_aggregation(*options.cache, *options.clock);
+  parts.aggregation = start_aggregation(*options.cache);
   parts.authorizer = RbacAuthorizer::create(*options.cache);
   if (!options.links.empty()) parts.authorizer = parts.chain = std::make_shared<AuthorizerChain>(parts.authorizer, options.links);
   parts.openid = std::make_shared<OpenIdHandler>(parts.tokens);

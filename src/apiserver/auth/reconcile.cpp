@@ -1,9 +1,10 @@
 // Bringing the default roles into the cache, and keeping aggregated ClusterRoles' rules up to date.
 #include "apiserver/auth/aggregation.h"
 #include "apiserver/auth/default_roles.h"
-#include "apiserver/auth/documents.h"
 #include "apiserver/auth/rule_coverage.h"
+#include "apiserver/cache/object_codec.h"
 #include "base/log.h"
+#include "security/uuid.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -60,13 +61,27 @@ bool add_missing_labels(json::Value& current, const json::Value& wanted) {
   return changed;
 }
 
+Proposal proposal_at(Revision expected, const model::KindInfo& kind, const json::Value& document) {
+  auto proposal = proposal_of(kind, document);
+  proposal.expected = expected;
+  return proposal;
+}
+
+json::Value newborn(json::Value document, TimePoint now) {
+  json::set(document, {"metadata", "uid"}, json::Value(security::random_uuid()));
+  json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(now)));
+  return document;
+}
+
 Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePoint now) {
+  const auto& kind = *model::find_kind("rbac.authorization.k8s.io", "v1", json::get_string(wanted, {"kind"}));
+  const auto key = object_key(kind, json::get_string(wanted, {"metadata", "namespace"}), json::get_string(wanted, {"metadata", "name"}));
   // Somebody else may write at the same time; then look again.
   for (int attempt = 0; attempt < 5; ++attempt) {
-    auto current = cache.get(rbac_key(wanted));
+    auto current = cache.get(key);
     ProposeResult written;
     if (current == nullptr) {
-      written = propose_and_wait(cache, make_proposal(wanted, 0, now));
+      written = propose_and_wait(cache, proposal_at(0, kind, newborn(wanted, now)));
     } else {
       auto document = json::parse(current->text().here());
       if (!document) return fail(ErrorCode::kCorrupt, fmt::format("{}: {}", current->key, document.error().message));
@@ -77,7 +92,7 @@ Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePo
       bool changed = add_missing_labels(*document, wanted);
       changed = (is_binding ? add_missing_subjects(*document, wanted) : add_missing_rules(*document, wanted)) || changed;
       if (!changed) return {};
-      written = propose_and_wait(cache, make_proposal(std::move(*document), current->revision, now));
+      written = propose_and_wait(cache, proposal_at(current->revision, kind, *document));
     }
     if (written) return {};
     if (is_of_storage(written.error())) return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
@@ -104,7 +119,7 @@ Result<void> reconcile_default_roles(ObjectCache& cache, const Clock& clock, mod
 /// Runs in the cache's deliveries, which come one at a time.
 class Aggregator final : public WatchSink {
  public:
-  Aggregator(ObjectCache& cache, const Clock& clock) : cache_(cache), clock_(clock) {}
+  explicit Aggregator(ObjectCache& cache) : cache_(cache) {}
 
   bool deliver(const WatchEvent& event) override {
     if (event.type == WatchEventType::kBookmark) {
@@ -154,18 +169,18 @@ class Aggregator final : public WatchSink {
     if (present != nullptr && json::equal(*present, rules)) return;
     json::set(*document, {"rules"}, std::move(rules));
     // Should somebody else be faster, their write comes here and starts this anew.
-    cache_.propose(make_proposal(std::move(*document), facts.object->revision, clock_.now()), [](const ProposeResult&) {});
+    const auto& kind = *model::find_resource("rbac.authorization.k8s.io", "clusterroles");
+    cache_.propose(proposal_at(facts.object->revision, kind, *document), [](const ProposeResult&) {});
   }
 
   ObjectCache& cache_;
-  const Clock& clock_;
   std::map<std::string, RoleFacts> roles_;
   bool synced_ = false;
 };
 
-std::unique_ptr<Watch> start_aggregation(ObjectCache& cache, const Clock& clock) {
+std::unique_ptr<Watch> start_aggregation(ObjectCache& cache) {
   WatchFilter filter{.prefix = make_prefix("rbac.authorization.k8s.io", "clusterroles")};
-  return cache.watch(std::move(filter), 0, true, std::make_shared<Aggregator>(cache, clock));
+  return cache.watch(std::move(filter), 0, true, std::make_shared<Aggregator>(cache));
 }
 
 }  // namespace berth::apiserver::auth

@@ -101,6 +101,9 @@ struct Proposal {
   TimePoint expires_at{};
 };
 
+/// The text with a revision where it has an empty one, between whose quotes the offset lies.
+std::string with_revision(std::string text, std::size_t offset, Revision revision);
+
 /// Of an object's bytes: what one request can carry, so that whatever is stored can also be sent back.
 inline constexpr std::size_t kMostObjectBytes = 3 * 1024 * 1024;
 
@@ -230,5 +233,8 @@ class ObjectCache {
   /// Why the last kStorage was one, for people.
   [[nodiscard]] virtual std::string storage_failure() const { return "the write could not be stored"; }
 };
+
+/// Proposes and waits for the answer (at once with a synchronous cache). Not to be called from the cache's own thread.
+ProposeResult propose_and_wait(ObjectCache& cache, Proposal proposal);
 
 }  // namespace berth::apiserver

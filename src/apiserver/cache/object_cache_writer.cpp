@@ -149,9 +149,8 @@ ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
   group.sync = group.sync || !proposal.relaxed_durability;
   if (proposal.is_delete) return add_delete(group, current, revision);
 
-  proposal.value.insert(std::min(proposal.revision_offset, proposal.value.size()), std::to_string(revision));
-  proposal.value.shrink_to_fit();
-  auto object = std::make_shared<StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), revision,
+  auto text = with_revision(std::move(proposal.value), proposal.revision_offset, revision);
+  auto object = std::make_shared<StoredObject>(proposal.key, make_bytes(std::move(text)), revision,
                                                current != nullptr ? current->create_revision : revision, proposal.meta);
   object->expires = proposal.expires_at != TimePoint{};
   group.records.push_back({.revision = revision,

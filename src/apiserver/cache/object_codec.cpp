@@ -208,6 +208,19 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   return meta;
 }
 
+Proposal proposal_of(const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded) {
+  Proposal proposal;
+  proposal.key = object_key(stored, meta.ns, meta.name);
+  proposal.meta = std::move(meta);
+  proposal.value = std::move(encoded.value);
+  proposal.revision_offset = encoded.revision_offset;
+  return proposal;
+}
+
+Proposal proposal_of(const model::KindInfo& stored, const json::Value& document) {
+  return proposal_of(stored, extract_meta(stored, document), encode_object(document));
+}
+
 ObjectMeta meta_like(const StoredObject& object, model::Labels labels) {
   return {std::string(object.meta.ns), std::string(object.meta.name), std::string(object.meta.uid), std::move(labels), {}, {}};
 }

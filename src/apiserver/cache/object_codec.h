@@ -40,6 +40,10 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
 /// The same from a stored record, without building a document. Unknown kinds give names and labels only.
 ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration event_ttl);
 
+/// A write of the text, with what selectors see of it, or of a document; both of the stored version.
+Proposal proposal_of(const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded);
+Proposal proposal_of(const model::KindInfo& stored, const json::Value& document);
+
 /// Of the same object with these labels: no fields yet.
 ObjectMeta meta_like(const StoredObject& object, model::Labels labels);
 

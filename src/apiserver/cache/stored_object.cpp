@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <future>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,16 +11,15 @@ namespace berth::apiserver {
 namespace {
 
 /// The JSON with another metadata.resourceVersion; unchanged when it has none.
-KeptTextRef with_revision(const StoredObject& state, Revision revision) {
+KeptTextRef revised(const StoredObject& state, Revision revision) {
   static const json::PathScanner scanner({"metadata.resourceVersion"});
   std::array<std::string_view, 1> raw;
   const HeldText held = state.text();
   if (!held || !scanner.scan(*held, raw) || raw[0].empty()) return state.kept;
-  auto offset = static_cast<std::size_t>(raw[0].data() - held->data());
-  std::string text;
-  text.reserve(held->size() + 2);
-  text.append(*held, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*held, offset + raw[0].size());
-  return std::make_shared<const KeptText>(std::move(text));
+  const auto inside = static_cast<std::size_t>(raw[0].data() - held->data()) + 1;
+  std::string text = *held;
+  text.erase(inside, raw[0].size() - 2);
+  return std::make_shared<const KeptText>(with_revision(std::move(text), inside, revision));
 }
 
 /// Paths are few and stay for the life of the process.
@@ -44,6 +44,19 @@ std::string_view well_known(std::string_view text) {
 }
 
 }  // namespace
+
+std::string with_revision(std::string text, std::size_t offset, Revision revision) {
+  text.insert(std::min(offset, text.size()), std::to_string(revision));
+  text.shrink_to_fit();
+  return text;
+}
+
+ProposeResult propose_and_wait(ObjectCache& cache, Proposal proposal) {
+  std::promise<ProposeResult> answer;
+  auto future = answer.get_future();
+  cache.propose(std::move(proposal), [&](ProposeResult result) { answer.set_value(std::move(result)); });
+  return future.get();
+}
 
 std::string make_key(std::string_view storage_group, std::string_view plural, std::string_view ns, std::string_view name) {
   std::string key;
@@ -82,7 +95,7 @@ StoredObject::StoredObject(std::string_view key_text, Bytes text, Revision own_r
 }
 
 StoredObject::StoredObject(const StoredObject& state, Revision own_revision)
-    : kept(with_revision(state, own_revision)), revision(own_revision), create_revision(state.create_revision) {
+    : kept(revised(state, own_revision)), revision(own_revision), create_revision(state.create_revision) {
   std::vector<std::pair<std::string_view, std::string_view>> fields;
   fields.reserve(state.meta.field_count_);
   for (std::uint32_t i = 0; i < state.meta.field_count_; ++i) fields.emplace_back(*state.meta.fields_[i].path, state.meta.fields_[i].value);

@@ -12,12 +12,6 @@ constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is d
 constexpr auto kReadPatience = std::chrono::seconds(10);
 constexpr auto kReadAgain = std::chrono::milliseconds(100);  // After what was to be read anew could not be.
 
-std::string with_revision(std::string text, std::size_t offset, Revision revision) {
-  text.insert(std::min(offset, text.size()), std::to_string(revision));
-  text.shrink_to_fit();
-  return text;
-}
-
 }  // namespace
 
 SharedCache::SharedCache(std::shared_ptr<store::SharedStore> store, const Clock& clock, EventLoop* loop, CacheOptions options,

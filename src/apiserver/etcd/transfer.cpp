@@ -173,8 +173,7 @@ Result<Transferred> load_sqlite(const std::string& snapshot, const std::string& 
         }
         if (!text) return std::unexpected(text.error());
         ++out.objects;
-        text->value.insert(text->revision_offset, std::to_string(loader.next()));
-        return loader.add(*key, std::move(text->value));
+        return loader.add(*key, with_revision(std::move(text->value), text->revision_offset, loader.next()));
       },
       [](const store::SnapshotFile&) -> Result<void> { return {}; });
   if (!info) return std::unexpected(info.error());

@@ -1,7 +1,5 @@
 #include "apiserver/ground/proposals.h"
 
-#include <future>
-
 #include "model/kind_hooks.h"
 #include "model/schema.h"
 
@@ -26,11 +24,7 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const 
 }
 
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded) {
-  Proposal proposal;
-  proposal.key = object_key(stored, meta.ns, meta.name);
-  proposal.meta = std::move(meta);
-  proposal.value = std::move(encoded.value);
-  proposal.revision_offset = encoded.revision_offset;
+  auto proposal = proposal_of(stored, std::move(meta), std::move(encoded));
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
   proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
@@ -45,9 +39,9 @@ void put(const Ground& ground, const model::KindInfo& kind, json::Value document
 }
 
 ProposeResult put_and_wait(const Ground& ground, const model::KindInfo& kind, json::Value document, Revision expected) {
-  std::promise<ProposeResult> written;
-  put(ground, kind, std::move(document), expected, [&](ProposeResult result) { written.set_value(std::move(result)); });
-  return written.get_future().get();
+  auto proposal = make_proposal(ground, kind, std::move(document));
+  proposal.expected = expected;
+  return propose_and_wait(*ground.cache, std::move(proposal));
 }
 
 void take_away(const Ground& ground, std::string key, Revision expected, std::function<void(ProposeResult)> done) {

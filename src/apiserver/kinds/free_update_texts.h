@@ -1,4 +1,4 @@
-// What may differ between two updates that are otherwise alike (writes/alike_update.cpp).
+// What may differ between two updates that are otherwise alike (writes/alike.h).
 #pragma once
 #include <cstdint>
 #include <string>

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/mutex.h"
 #include "base/process_metrics.h"
+#include "base/split.h"
 #include "base/version.h"
 #include "model/published/discovery.h"
 
@@ -19,16 +20,6 @@ std::string_view aggregated_version(std::string_view accept) {
   const auto first = accept.substr(0, accept.find(','));
   const auto& look = first.find("as=APIGroupDiscoveryList") != std::string_view::npos ? first : accept;
   return look.find("v=v2beta1") != std::string_view::npos && look.find("v=v2;") == std::string_view::npos ? "v2beta1" : "v2";
-}
-
-std::vector<std::string_view> split(std::string_view path) {
-  std::vector<std::string_view> parts;
-  while (!path.empty()) {
-    const auto slash = std::min(path.find('/'), path.size());
-    if (slash > 0) parts.push_back(path.substr(0, slash));
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  return parts;
 }
 
 /// What has been done before the first request is answered, by kube-apiserver's names of it: these checks fail only where nobody could ask.
@@ -110,7 +101,7 @@ void OwnPages::serve_group_versions(const RequestPtr& request, bool core) {
 }
 
 bool OwnPages::serve_discovery(const RequestPtr& request) {
-  const auto parts = split(request->http.path);
+  const auto parts = words(request->http.path, '/').list();
   if (parts.empty() || (parts[0] != "api" && parts[0] != "apis")) return false;
   const auto accept = request->http.headers.get("Accept");
   const bool core = parts[0] == "api";
@@ -141,7 +132,7 @@ bool OwnPages::serve_discovery(const RequestPtr& request) {
 }
 
 void OwnPages::serve_health(const RequestPtr& request, const std::string& path) {
-  const auto parts = split(path);
+  const auto parts = words(path, '/').list();
   const bool is_readiness = parts[0] == "readyz";
   std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}};
   if (!is_readiness) checks.emplace_back("loopback-serving-certificate", true);

@@ -1,5 +1,6 @@
 #include "apiserver/patch/json_patch.h"
 
+#include "base/split.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver::patch {
@@ -10,18 +11,15 @@ using Op = JsonPatchOperation::Op;
 /// The tokens of a pointer. What stands before the first slash does not count, as in the library that Kubernetes uses; without any slash
 /// (the whole document, too) a pointer leads nowhere.
 std::optional<std::vector<std::string>> parse_pointer(std::string_view text) {
-  auto start = text.find('/');
+  const auto start = text.find('/');
   if (start == std::string_view::npos) return std::nullopt;
   std::vector<std::string> tokens;
-  for (++start; start <= text.size();) {
-    const auto end = std::min(text.find('/', start), text.size());
-    std::string token;
-    for (std::size_t i = start; i < end; ++i) {
-      const bool is_escape = text[i] == '~' && i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1');
-      token += !is_escape ? text[i] : text[++i] == '0' ? '~' : '/';
+  for (const auto part : split(text.substr(start + 1), '/')) {
+    auto& token = tokens.emplace_back();
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const bool is_escape = part[i] == '~' && i + 1 < part.size() && (part[i + 1] == '0' || part[i + 1] == '1');
+      token += !is_escape ? part[i] : part[++i] == '0' ? '~' : '/';
     }
-    tokens.push_back(std::move(token));
-    start = end + 1;
   }
   return tokens;
 }

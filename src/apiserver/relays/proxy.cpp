@@ -2,6 +2,7 @@
 // themselves.
 #include "apiserver/relays/log_options.h"
 #include "apiserver/relays/node_proxy.h"
+#include "base/split.h"
 #include "net/address.h"
 #include "net/onward.h"
 
@@ -67,12 +68,7 @@ struct ProxyName {
 };
 
 std::optional<ProxyName> parse_proxy_name(std::string_view text) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const auto end = std::min(text.find(':', start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
+  const auto parts = split(text, ':').list();
   ProxyName out;
   if (parts.size() == 1)
     out.name = parts[0];

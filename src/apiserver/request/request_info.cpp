@@ -1,6 +1,7 @@
 #include "apiserver/request/request_info.h"
 
 #include "base/go/strings.h"
+#include "base/split.h"
 #include "net/http.h"
 
 namespace berth::apiserver {
@@ -35,21 +36,6 @@ bool Query::flag(std::string_view name) const {
 
 namespace {
 
-std::vector<std::string> split_path(std::string_view path) {
-  std::vector<std::string> parts;
-  std::size_t start = 0;
-  while (start < path.size()) {
-    if (path[start] == '/') {
-      ++start;
-      continue;
-    }
-    const auto end = std::min(path.find('/', start), path.size());
-    parts.emplace_back(path.substr(start, end - start));
-    start = end;
-  }
-  return parts;
-}
-
 std::string verb_of(std::string_view method) {
   if (method == "POST") return "create";
   if (method == "GET" || method == "HEAD") return "get";
@@ -61,14 +47,9 @@ std::string verb_of(std::string_view method) {
 
 /// The name that `metadata.name=x` in a field selector asks for, or empty.
 std::string name_in_field_selector(std::string_view selector) {
-  std::size_t start = 0;
-  while (start <= selector.size()) {
-    const auto end = std::min(selector.find(',', start), selector.size());
-    auto term = selector.substr(start, end - start);
+  for (const auto term : words(selector, ','))
     for (std::string_view prefix : {"metadata.name==", "metadata.name="})
       if (term.starts_with(prefix)) return std::string(term.substr(prefix.size()));
-    start = end + 1;
-  }
   return {};
 }
 
@@ -78,7 +59,7 @@ RequestInfo parse_request_info(std::string_view method, std::string_view path, c
   RequestInfo info;
   info.path = std::string(path);
   info.verb = go::to_lower(method);
-  auto parts = split_path(path);
+  auto parts = words(path, '/').list<std::string>();
   std::size_t i = 0;
   if (parts.size() >= 3 && parts[0] == "api") {
     info.version = parts[1];

@@ -2,6 +2,7 @@
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/subresources/subresources.h"
+#include "apiserver/writes/stencil.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
 
@@ -43,30 +44,40 @@ void mark_scheduled(json::Value& pod, TimePoint now) {
     if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
 }
 
-model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name,
-                                    const WritePipeline& writes) {
-  const auto& pods = *model::find_resource("", "pods");
-  const auto its = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
-  if (const auto broken = broken_precondition(json::find(binding, "metadata"), its("uid"), its("resourceVersion")))
-    return std::unexpected(precondition_conflict(pods, its("namespace"), name, *broken));
-  if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
-  if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
-  if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
-    return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
-  auto updated = pod;
-  json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
-  for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
-    json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
-  for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
-    json::ensure_object(updated, {"metadata", "labels"})[key] = value;
-  mark_scheduled(updated, writes.ground.loop.now());
-  // The promise is kept or not wanted any more (1.35).
-  if (!writes.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
-  json::erase(updated, {"metadata", "resourceVersion"});
-  return updated;
-}
+/// The pod on its node.
+class Bound final : public Change {
+ public:
+  Bound(const WritePipeline& writes, json::Value binding) : writes_(writes), binding_(std::move(binding)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& pod) const override {
+    const auto name = json::get_string(pod, {"metadata", "name"});
+    const auto& pods = *model::find_resource("", "pods");
+    const auto its = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
+    if (const auto broken = broken_precondition(json::find(binding_, "metadata"), its("uid"), its("resourceVersion")))
+      return std::unexpected(precondition_conflict(pods, its("namespace"), name, *broken));
+    if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
+    if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
+    if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
+      return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
+    auto updated = pod;
+    json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding_, {"target", "name"});
+    for (const auto& [key, value] : json::get_object(binding_, {"metadata", "annotations"}))
+      json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
+    for (const auto& [key, value] : json::get_object(binding_, {"metadata", "labels"}))
+      json::ensure_object(updated, {"metadata", "labels"})[key] = value;
+    mark_scheduled(updated, writes_.ground.loop.now());
+    // The promise is kept or not wanted any more (1.35).
+    if (!writes_.options.keeps_nominations) json::erase(updated, {"status", "nominatedNodeName"});
+    json::erase(updated, {"metadata", "resourceVersion"});
+    return updated;
+  }
+
+ private:
+  const WritePipeline& writes_;
+  json::Value binding_;
+};
 
 /// What is wrong with the body, before anybody is asked about it.
 std::optional<model::ApiStatus> check_binding(const Request& request, const json::Value& binding) {
@@ -95,46 +106,38 @@ struct BoundBytes {
   std::optional<model::Labels> labels;  ///< Where they are others than before.
 };
 
-/// What stands at a place of a text, instead of what stood there. Nothing instead of nothing is an insertion.
-struct Edit {
-  std::string_view before;
-  std::string after;
-};
+/// What is written anew of the pod's text.
+struct Edits {
+  std::vector<Stencil::Place> places;
+  std::vector<std::string> texts;
 
-/// Applies the edits, which do not overlap; those at one place in their order.
-std::string edited(const std::string& text, std::vector<Edit> edits) {
-  std::ranges::stable_sort(edits, std::less<>(), [](const Edit& edit) { return edit.before.data(); });
-  std::string out;
-  out.reserve(text.size() + 512);
-  const char* at = text.data();
-  for (const Edit& edit : edits) {
-    out.append(at, edit.before.data()).append(edit.after);
-    at = edit.before.data() + edit.before.size();
+  void put(std::string_view place, std::string text) {
+    places.push_back({place, texts.size()});
+    texts.push_back(std::move(text));
   }
-  return out.append(at, text.data() + text.size());
-}
+};
 
 /// The place before the bracket that ends an object.
 std::string_view end_of(std::string_view object) { return object.substr(object.size() - 1, 0); }
 
 /// What a Binding adds to the pod's annotations or labels (`field`, `present` as they are), written into its metadata. The members as they
 /// are then; nothing where the Binding brings none. False: they are not read that way.
-bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata,
-                 std::vector<Edit>& edits, std::optional<json::Value>& then) {
+bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata, Edits& edits,
+                 std::optional<json::Value>& then) {
   const auto& added = json::get_object(binding, {"metadata", field});
   if (added.empty()) return true;
   auto members = present.empty() ? Result<json::Value>(json::Value(json::Object())) : json::parse(present);
   if (!members || !members->is_object()) return false;
   for (const auto& [key, value] : added) members->get_object()[key] = value;
   if (present.empty())
-    edits.push_back({end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members))});
+    edits.put(end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members)));
   else
-    edits.push_back({present, json::serialize(*members)});
+    edits.put(present, json::serialize(*members));
   then = std::move(*members);
   return true;
 }
 
-/// As bound() makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
+/// As Bound makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
 /// promise of a node being withdrawn. Nothing otherwise.
 std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
   enum : std::size_t {
@@ -168,8 +171,8 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
   if (at[kRevision].size() < 2 || at[kRevision].front() != '"') return std::nullopt;
 
   BoundBytes out;
-  std::vector<Edit> edits;
-  edits.push_back({at[kRevision], R"("")"});
+  Edits edits;
+  edits.places.push_back({at[kRevision].substr(1, at[kRevision].size() - 2), Stencil::kRevision});
   std::optional<json::Value> annotations, labels;
   if (!bring_along(binding, "annotations", at[kAnnotations], at[kMetadata], edits, annotations) ||
       !bring_along(binding, "labels", at[kLabels], at[kMetadata], edits, labels))
@@ -177,7 +180,7 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
   if (labels) out.labels = model::Labels::from_json(&*labels);
   std::string node = R"(,"nodeName":)";
   json::quote_to(node, json::get_string(binding, {"target", "name"}));
-  edits.push_back({end_of(at[kSpec]), std::move(node)});
+  edits.put(end_of(at[kSpec]), std::move(node));
 
   json::Value part = json::Object{{"status", json::Object()}};
   if (!at[kConditions].empty()) {
@@ -186,15 +189,15 @@ std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value
     json::set(part, {"status", "conditions"}, std::move(*conditions));
   }
   mark_scheduled(part, now);
-  const auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
-  edits.push_back(at[kConditions].empty() ? Edit{end_of(at[kStatus]), R"(,"conditions":)" + conditions}
-                                          : Edit{at[kConditions], conditions});
+  auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
+  if (at[kConditions].empty())
+    edits.put(end_of(at[kStatus]), R"(,"conditions":)" + conditions);
+  else
+    edits.put(at[kConditions], std::move(conditions));
 
-  // What stands before the revision may have another length now.
-  out.bytes.revision_offset = static_cast<std::size_t>(at[kRevision].data() - text.data()) + 1;
-  for (const Edit& edit : edits)
-    if (edit.before.data() < at[kRevision].data()) out.bytes.revision_offset += edit.after.size() - edit.before.size();
-  out.bytes.value = edited(text, std::move(edits));
+  const auto stencil = Stencil::cut(text, std::move(edits.places));
+  if (!stencil) return std::nullopt;
+  out.bytes = stencil->fill(std::vector<std::string_view>(edits.texts.begin(), edits.texts.end()));
   return out;
 }
 
@@ -241,10 +244,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
   auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, writes.ground.loop.now());
   if (!bytes) {
-    const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
-    operation->produce = [&writes, shared, name = operation->name](const json::Value& current) {
-      return bound(current, *shared, name, writes);
-    };
+    operation->change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
     enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
   }

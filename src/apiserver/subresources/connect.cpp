@@ -1,6 +1,7 @@
 // exec, attach, portforward and proxy are asked of admission before they are relayed: operation CONNECT, with the options as the object
 // (apiserver/pkg/endpoints/handlers/rest.go ConnectResource).
 #include "apiserver/subresources/subresources.h"
+#include "base/split.h"
 #include "model/subresources.h"
 
 namespace berth::apiserver {
@@ -22,15 +23,13 @@ model::ApiResult<json::Object> connect_options(const Request& request, const std
   if (request.info.subresource == "portforward") {
     json::Array ports;
     for (const std::string& text : query.all("ports"))
-      for (std::size_t start = 0; start <= text.size();) {
-        const auto end = std::min(text.find(',', start), text.size());
+      for (const auto part : split(text, ',')) {
         std::int32_t port = 0;
-        const auto [stop, error] = std::from_chars(text.data() + start, text.data() + end, port);
-        if (error != std::errc() || stop != text.data() + end)
-          return std::unexpected(model::bad_request(
-              fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json::serialize(json::Value(text.substr(start, end - start))))));
+        const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), port);
+        if (error != std::errc() || stop != part.data() + part.size())
+          return std::unexpected(
+              model::bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", json::serialize(json::Value(part)))));
         ports.emplace_back(port);
-        start = end + 1;
       }
     if (!ports.empty()) out["ports"] = std::move(ports);
     return out;
@@ -51,13 +50,7 @@ model::ApiResult<json::Object> connect_options(const Request& request, const std
 std::optional<std::string> take_options(Request& request, const json::Value& options) {
   if (!options.is_object()) return "the options are no object any more";
   if (request.info.subresource == "proxy") {
-    request.info.rest.clear();
-    const auto path = json::get_string(options, {"path"});
-    for (std::size_t start = 0; start < path.size();) {
-      const auto end = std::min(path.find('/', start), path.size());
-      if (end > start) request.info.rest.emplace_back(path.substr(start, end - start));
-      start = end + 1;
-    }
+    request.info.rest = words(json::get_string(options, {"path"}), '/').list<std::string>();
     return std::nullopt;
   }
   std::string query;

@@ -83,22 +83,35 @@ void delete_pod(WritePipeline& writes, const EvictionPtr& eviction, bool guard_u
   run_steps(writes, std::move(deletion));
 }
 
+/// What says on the pod why it goes.
+class DisruptionMark final : public Change {
+ public:
+  DisruptionMark(WritePipeline& writes, EvictionPtr eviction) : loop_(writes.ground.loop), eviction_(std::move(eviction)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& pod) const override {
+    // Who asked for another pod, or another state of it, leaves no mark on this one.
+    const auto metadata = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
+    const auto& kind = *eviction_->request->kind;
+    if (auto status = refuse_deletion(kind, metadata("name"), eviction_->options, metadata("uid"), metadata("resourceVersion")))
+      return std::unexpected(std::move(*status));
+    auto updated = pod;
+    json::erase(updated, {"metadata", "resourceVersion"});
+    set_pod_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", loop_.now());
+    return updated;
+  }
+
+ private:
+  EventLoop& loop_;
+  EvictionPtr eviction_;
+};
+
 /// Says on the pod why it goes, then deletes it.
 void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
   if (request->dry_run) return delete_pod(writes, eviction, true);
   auto operation = make_write(writes, request, WriteMode::kMark);
   operation->subresource = "status";
-  operation->produce = [&writes, request, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
-    // Who asked for another pod, or another state of it, leaves no mark on this one.
-    const auto metadata = [&](std::string_view field) { return json::get_string(pod, {"metadata", field}); };
-    if (auto status = refuse_deletion(*request->kind, metadata("name"), eviction->options, metadata("uid"), metadata("resourceVersion")))
-      return std::unexpected(std::move(*status));
-    auto updated = pod;
-    json::erase(updated, {"metadata", "resourceVersion"});
-    set_pod_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", writes.ground.loop.now());
-    return updated;
-  };
+  operation->change = std::make_unique<DisruptionMark>(writes, eviction);
   operation->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*eviction->request, outcome.error());
     // The mark is a change of our own.

@@ -151,10 +151,53 @@ model::ApiResult<NextScale> next_scale(Request& request) {
   };
 }
 
-using Produce = std::function<model::ApiResult<json::Value>(const json::Value& current)>;
+/// The workload with the replicas of another Scale.
+class Scaled final : public Change {
+ public:
+  Scaled(const RequestPtr& request, NextScale next) : request_(request), next_(std::move(next)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
+    const auto& kind = *request_->kind;
+    auto wanted = next_(scale_of(kind, current));
+    if (!wanted) return wanted;
+    const auto replicas = checked_replicas(*request_, *wanted);
+    if (!replicas) return std::unexpected(replicas.error());
+    auto updated = current;
+    json::set_dotted(updated, scale_rules(kind).spec_replicas, json::Value(*replicas));
+    const auto& sent = json::get_string(*wanted, {"metadata", "resourceVersion"});
+    if (sent.empty() || request_->info.verb == "patch") {
+      json::erase(updated, {"metadata", "resourceVersion"});
+    } else {
+      json::set(updated, {"metadata", "resourceVersion"}, json::Value(sent));
+    }
+    if (const auto uid = json::get_string(*wanted, {"metadata", "uid"}); request_->info.verb == "update" && !uid.empty())
+      json::set(updated, {"metadata", "uid"}, json::Value(uid));
+    return updated;
+  }
+
+ private:
+  RequestPtr request_;
+  NextScale next_;
+};
 
 /// Server-side apply of a Scale: the workload's replicas then belong to the applier, as a field of the workload.
-model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr& request) {
+class AppliedScale final : public Change {
+ public:
+  AppliedScale(WritePipeline& writes, const RequestPtr& request, json::Value wanted)
+      : loop_(writes.ground.loop), request_(request), wanted_(std::move(wanted)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
+    return apply::apply(*request_->kind, current, wanted_, wanted_, {request_->field_manager, "scale", loop_.now()}, request_->force);
+  }
+
+ private:
+  EventLoop& loop_;
+  RequestPtr request_;
+  json::Value wanted_;
+};
+
+/// What the applier says of the workload.
+model::ApiResult<json::Value> applied_scale(const RequestPtr& request) {
   if (!request->field_manager_given)
     return std::unexpected(model::invalid_object(
         "meta.k8s.io", "PatchOptions", "", {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
@@ -177,9 +220,7 @@ model::ApiResult<Produce> applied_scale(WritePipeline& writes, const RequestPtr&
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
   if (json::find(*scale, {"spec", "replicas"}) != nullptr)
     json::set_dotted(config, scale_rules(kind).spec_replicas, json::Value(*replicas));
-  return [&writes, request, &kind, config = std::move(config)](const json::Value& current) {
-    return apply::apply(kind, current, config, config, {request->field_manager, "scale", writes.ground.loop.now()}, request->force);
-  };
+  return config;
 }
 
 /// The object in the request's version.
@@ -223,9 +264,9 @@ namespace steps {
 
 StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation) {
   answer_scale(writes, operation);
-  auto applied = applied_scale(writes, operation->request);
+  auto applied = applied_scale(operation->request);
   if (!applied) return std::unexpected(std::move(applied.error()));
-  operation->produce = std::move(*applied);
+  operation->change = std::make_unique<AppliedScale>(writes, operation->request, std::move(*applied));
   return Flow::kNext;
 }
 
@@ -234,24 +275,7 @@ StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   auto next = next_scale(*request);
   if (!next) return std::unexpected(std::move(next.error()));
-  operation->produce = [request, next = std::move(*next)](const json::Value& current) -> model::ApiResult<json::Value> {
-    const auto& kind = *request->kind;
-    auto wanted = next(scale_of(kind, current));
-    if (!wanted) return wanted;
-    const auto replicas = checked_replicas(*request, *wanted);
-    if (!replicas) return std::unexpected(replicas.error());
-    auto updated = current;
-    json::set_dotted(updated, scale_rules(kind).spec_replicas, json::Value(*replicas));
-    const auto& sent = json::get_string(*wanted, {"metadata", "resourceVersion"});
-    if (sent.empty() || request->info.verb == "patch") {
-      json::erase(updated, {"metadata", "resourceVersion"});
-    } else {
-      json::set(updated, {"metadata", "resourceVersion"}, json::Value(sent));
-    }
-    if (const auto uid = json::get_string(*wanted, {"metadata", "uid"}); request->info.verb == "update" && !uid.empty())
-      json::set(updated, {"metadata", "uid"}, json::Value(uid));
-    return updated;
-  };
+  operation->change = std::make_unique<Scaled>(request, std::move(*next));
   return Flow::kNext;
 }
 

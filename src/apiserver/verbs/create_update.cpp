@@ -4,7 +4,39 @@
 #include "apiserver/verbs/verbs.h"
 #include "model/kind_hooks.h"
 
-namespace berth::apiserver::steps {
+namespace berth::apiserver {
+namespace {
+
+/// The object as it is to be.
+class Replacement final : public Change {
+ public:
+  Replacement(WritePipeline& writes, const RequestPtr& request, json::Value document)
+      : ground_(writes.ground), request_(request), document_(std::move(document)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value&) const override { return document_; }
+  [[nodiscard]] std::optional<model::ApiResult<json::Value>> made_anew() const override {
+    const auto& kind = *request_->kind;
+    if (!model::hooks_of(kind).life->is_created_by_update || !request_->info.subresource.empty()) return std::nullopt;
+    if (const auto uid = json::get_string(document_, {"metadata", "uid"}); !uid.empty())
+      return std::unexpected(precondition_conflict(kind, request_->info.ns, request_->info.name, {"UID", std::string(uid), ""}));
+    if (auto refused = refuse_creation(ground_, *request_)) return std::unexpected(std::move(*refused));
+    auto fresh = document_;
+    json::erase(fresh, {"metadata", "resourceVersion"});
+    return fresh;
+  }
+  [[nodiscard]] bool is_of_status_alone() const override {
+    return request_->info.subresource == "status" && !apply::forgets_owners(document_);
+  }
+
+ private:
+  const Ground& ground_;
+  RequestPtr request_;
+  json::Value document_;
+};
+
+}  // namespace
+
+namespace steps {
 
 StepResult decode_new(WritePipeline&, const WritePtr& operation) {
   auto document = decode_object_body(*operation->request);
@@ -22,19 +54,9 @@ StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation) 
   });
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*request, *document, true); !matched) return std::unexpected(std::move(matched.error()));
-  if (model::hooks_of(*request->kind).life->is_created_by_update && operation->subresource.empty()) {
-    operation->produce_new = [&writes, request, document = *document]() -> model::ApiResult<json::Value> {
-      if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
-        return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, {"UID", std::string(uid), ""}));
-      if (auto refused = refuse_creation(writes.ground, *request)) return std::unexpected(std::move(*refused));
-      auto fresh = document;
-      json::erase(fresh, {"metadata", "resourceVersion"});
-      return fresh;
-    };
-  }
-  operation->is_of_status_alone = operation->subresource == "status" && !apply::forgets_owners(*document);
-  operation->produce = [document = std::move(*document)](const json::Value&) -> model::ApiResult<json::Value> { return document; };
+  operation->change = std::make_unique<Replacement>(writes, request, std::move(*document));
   return Flow::kNext;
 }
 
-}  // namespace berth::apiserver::steps
+}  // namespace steps
+}  // namespace berth::apiserver

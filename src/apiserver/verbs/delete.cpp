@@ -98,8 +98,8 @@ Mark mark_deleted(const WriteOperation& deletion, json::Value& document, TimePoi
 
 /// What a dry run would have stored: no revision is given for that.
 ObjectPtr as_if_stored(const StoredObject& base, Proposal proposal) {
-  proposal.value.insert(proposal.revision_offset, std::to_string(base.revision));
-  return std::make_shared<const StoredObject>(proposal.key, make_bytes(std::move(proposal.value)), base.revision, base.create_revision,
+  auto text = with_revision(std::move(proposal.value), proposal.revision_offset, base.revision);
+  return std::make_shared<const StoredObject>(proposal.key, make_bytes(std::move(text)), base.revision, base.create_revision,
                                               proposal.meta);
 }
 

@@ -147,10 +147,7 @@ model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const Reque
   return patched;
 }
 
-struct Produce {
-  std::function<model::ApiResult<json::Value>(const json::Value&)> run;
-  bool is_of_status_alone = false;  ///< As WriteOperation's.
-};
+using ChangePtr = std::unique_ptr<const Change>;
 
 /// Whether a merge patch names nothing but the status, and of the metadata anything but the field owners.
 bool names_status_alone(const json::Value& patch) {
@@ -166,22 +163,33 @@ bool names_status_alone(const json::Value& patch) {
   return true;
 }
 
-model::ApiResult<Produce> json_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
+class JsonPatch final : public Change {
+ public:
+  JsonPatch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind,
+            std::vector<patch::JsonPatchOperation> operations)
+      : authorizer_(authorizer), request_(request), kind_(kind), operations_(std::move(operations)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
+    auto patched = current;
+    if (auto applied = patch::apply_json_patch(patched, operations_); !applied) return std::unexpected(model::unprocessable());
+    return finish_patched(authorizer_, request_, kind_, current, std::move(patched), {});
+  }
+
+ private:
+  Authorizer& authorizer_;
+  RequestPtr request_;
+  const model::KindInfo& kind_;
+  std::vector<patch::JsonPatchOperation> operations_;
+};
+
+model::ApiResult<ChangePtr> json_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   auto parsed = parse_patch(*request, kDecodingPatch);
   if (!parsed) return std::unexpected(parsed.error());
   auto& document = parsed->document;
   if (document.is_null()) document = json::Array();
   auto operations = patch::parse_json_patch(document);
   if (!operations) return std::unexpected(operations.error());
-  const auto run = [&authorizer, request, &kind,
-                    operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
-    auto patched = current;
-    if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
-      return std::unexpected(model::unprocessable());
-    }
-    return finish_patched(authorizer, request, kind, current, std::move(patched), {});
-  };
-  return Produce{run};
+  return std::make_unique<JsonPatch>(authorizer, request, kind, std::move(*operations));
 }
 
 /// 1e1 is 10 here: the converter takes a whole number however it is written.
@@ -196,7 +204,30 @@ void make_whole(json::Value& value) {
 }
 
 /// A merge patch, or a strategic one.
-model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind, bool is_strategic) {
+class MergePatch final : public Change {
+ public:
+  MergePatch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind, ParsedPatch patch, bool is_strategic)
+      : authorizer_(authorizer), request_(request), kind_(kind), patch_(std::move(patch)), is_strategic_(is_strategic) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
+    auto patched = current;
+    if (!is_strategic_)
+      patch::apply_merge_patch(patched, patch_.document);
+    else if (auto applied = patch::apply_strategic_merge(Shape::of(kind_), patched, patch_.document); !applied)
+      return std::unexpected(std::move(applied.error()));
+    return finish_patched(authorizer_, request_, kind_, current, std::move(patched), patch_.repeated, &patch_.document, is_strategic_);
+  }
+  [[nodiscard]] bool is_of_status_alone() const override { return names_status_alone(patch_.document); }
+
+ private:
+  Authorizer& authorizer_;
+  RequestPtr request_;
+  const model::KindInfo& kind_;
+  ParsedPatch patch_;
+  bool is_strategic_;
+};
+
+model::ApiResult<ChangePtr> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind, bool is_strategic) {
   const auto before = is_strategic ? std::string_view() : kDecodingPatch;
   auto parsed = parse_patch(*request, before);
   if (!parsed) return std::unexpected(parsed.error());
@@ -205,17 +236,7 @@ model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& 
   if (document.is_null() && !is_strategic) return std::unexpected(model::bad_request("Invalid JSON Patch"));
   if (document.is_null()) document = json::Object();
   if (is_strategic) make_whole(document);
-  const bool is_of_status_alone = names_status_alone(document);
-  auto run = [&authorizer, request, &kind, is_strategic,
-              patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
-    auto patched = current;
-    if (!is_strategic)
-      patch::apply_merge_patch(patched, patch.document);
-    else if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
-      return std::unexpected(std::move(applied.error()));
-    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.repeated, &patch.document, is_strategic);
-  };
-  return Produce{std::move(run), is_of_status_alone};
+  return std::make_unique<MergePatch>(authorizer, request, kind, std::move(*parsed), is_strategic);
 }
 
 /// The configuration of an apply.
@@ -306,41 +327,48 @@ void keep_last_applied(json::Value& merged, const json::Value& written) {
   }
 }
 
-void set_apply(WritePipeline& writes, const RequestPtr& request, WriteOperation& operation, Configuration config) {
-  const auto shared = std::make_shared<const Configuration>(std::move(config));
-  const auto& kind = *operation.kind;
-  const auto run = [&writes, request, &kind, shared,
-                    subresource = operation.subresource](const json::Value& live) -> model::ApiResult<json::Value> {
-    const apply::Writer writer{request->field_manager, subresource, writes.ground.loop.now()};
-    auto merged = apply::apply(kind, live, shared->document, shared->written, writer, request->force);
+/// What the applier wants of the object.
+class Applied final : public Change {
+ public:
+  Applied(WritePipeline& writes, const RequestPtr& request, Configuration wanted)
+      : ground_(writes.ground), request_(request), wanted_(std::move(wanted)) {}
+
+  [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
+    const auto& kind = *request_->kind;
+    const auto& subresource = request_->info.subresource;
+    const apply::Writer writer{request_->field_manager, subresource, ground_.loop.now()};
+    auto merged = apply::apply(kind, current, wanted_.document, wanted_.written, writer, request_->force);
     if (!merged) return merged;
-    if (subresource.empty() && request->field_manager == "kubectl") keep_last_applied(*merged, shared->written);
+    if (subresource.empty() && request_->field_manager == "kubectl") keep_last_applied(*merged, wanted_.written);
     // Zeros and defaults come back where the prune took a field away.
     model::fill_always_written(kind, *merged);
     model::apply_defaults(kind, *merged);
     return merged;
-  };
-  operation.produce = run;
-  if (!operation.subresource.empty()) return;
-  operation.produce_new = [&writes, request, run, shared]() -> model::ApiResult<json::Value> {
-    if (auto refused = refuse_creation(writes.ground, *request)) return std::unexpected(std::move(*refused));
-    if (!json::get_string(shared->document, {"metadata", "uid"}).empty())
+  }
+  [[nodiscard]] std::optional<model::ApiResult<json::Value>> made_anew() const override {
+    if (!request_->info.subresource.empty()) return std::nullopt;
+    if (auto refused = refuse_creation(ground_, *request_)) return std::unexpected(std::move(*refused));
+    if (const auto uid = json::get_string(wanted_.document, {"metadata", "uid"}); !uid.empty())
       return std::unexpected(
-          model::conflict(request->kind->group, request->kind->plural, request->info.name,
-                          fmt::format("uid mismatch: the provided object specified uid {}, and no existing object was found",
-                                      json::get_string(shared->document, {"metadata", "uid"}))));
-    auto fresh = run(json::Value(json::Object()));
+          model::conflict(request_->kind->group, request_->kind->plural, request_->info.name,
+                          fmt::format("uid mismatch: the provided object specified uid {}, and no existing object was found", uid)));
+    auto fresh = made_of(json::Value(json::Object()));
     if (fresh) json::erase(*fresh, {"metadata", "resourceVersion"});  // Of no object that is not there yet.
     return fresh;
-  };
-}
+  }
+
+ private:
+  const Ground& ground_;
+  RequestPtr request_;
+  Configuration wanted_;
+};
 
 /// What cannot be said of a patch of this language.
 model::ApiStatus invalid_patch_option(model::FieldError::Type type, std::string_view field, std::string_view why) {
   return model::invalid_object("meta.k8s.io", "PatchOptions", "", {{type, std::string(field), "", std::string(why)}});
 }
 
-model::ApiResult<Produce> produce_of(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
+model::ApiResult<ChangePtr> change_of(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   const auto type = media_type(request->http.headers.get("Content-Type"));
   if (auto refused = Typing::of(*request).refuse_patch(type)) return std::unexpected(std::move(*refused));
   if (type == "application/json-patch+json") return json_patch(authorizer, request, kind);
@@ -353,13 +381,12 @@ namespace steps {
 
 StepResult decode_patch(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
-  auto produce = produce_of(*writes.ground.options.authorizer, request, *operation->kind);
-  const bool is_of_type = produce || produce.error().code != 415;
+  auto change = change_of(*writes.ground.options.authorizer, request, *operation->kind);
+  const bool is_of_type = change || change.error().code != 415;
   if (is_of_type && request->query.has("force"))
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kForbidden, "force", "may not be specified for non-apply patch"));
-  if (!produce) return std::unexpected(std::move(produce.error()));
-  operation->produce = std::move(produce->run);
-  operation->is_of_status_alone = produce->is_of_status_alone;
+  if (!change) return std::unexpected(std::move(change.error()));
+  operation->change = std::move(*change);
   return Flow::kNext;
 }
 
@@ -369,7 +396,7 @@ StepResult decode_apply(WritePipeline& writes, const WritePtr& operation) {
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kRequired, "fieldManager", "is required for apply patch"));
   auto config = read_configuration(*request, *operation->kind);
   if (!config) return std::unexpected(std::move(config.error()));
-  set_apply(writes, request, *operation, std::move(*config));
+  operation->change = std::make_unique<Applied>(writes, request, std::move(*config));
   return Flow::kNext;
 }
 

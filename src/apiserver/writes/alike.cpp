@@ -1,133 +1,94 @@
-// A creation that is like one before, and what it takes to have one before it: stencil.h.
-#include "apiserver/representation/representation.h"
-#include "apiserver/writes/alike_update.h"
+#include "apiserver/writes/alike.h"
+
+#include "apiserver/request/context.h"
 #include "apiserver/writes/steps.h"
 
 namespace berth::apiserver {
-namespace {
 
-constexpr int kMostNames = 8;  ///< Tried of those that are made up.
-
-/// What is of this creation alone. Made up in the order in which the long way does: a server with the same seed gives the same names.
-Stencil::Values values_for(Ground& ground, const CreationPattern& pattern, const CutCreation& cut, std::string& name) {
-  Stencil::Values values;
-  values.texts = cut.texts;
-  for (const auto& head : pattern.made_up) values.made_up.push_back(head + ground.names.suffix());
-  if (pattern.name) {
-    values.name = cut.texts[*pattern.name];
-    name = values.name.substr(1, values.name.size() - 2);
-  } else {
-    name = generated_name(ground, pattern.generate_name);
-    values.name = Stencil::quoted(name);
+void Pattern::add_fields(std::span<const std::string_view> texts, const StoredObject* base, ObjectMeta& meta) const {
+  for (const auto& field : fields) {
+    const std::string_view text = field.is_kept ? base->meta.field(field.path)
+                                  : field.free  ? texts[*field.free]
+                                                : std::string_view(field.text);
+    if (!text.empty()) meta.fields.emplace_back(field.path, text);
   }
-  values.uid = Stencil::quoted(ground.names.uid());
-  values.now = Stencil::quoted(ground.now_text());
-  return values;
 }
 
-Proposal proposal_like(const Ground& ground, const model::KindInfo& stored, const CreationPattern& pattern, const Stencil::Values& values,
-                       const WriteOperation& operation) {
-  auto meta = pattern.meta;
-  meta.name = operation.name;
-  meta.uid = values.uid.substr(1, values.uid.size() - 2);
-  for (const auto& [field, text] : pattern.selected)
-    meta.fields[field].second = values.texts[text].substr(1, values.texts[text].size() - 2);
-  auto proposal = proposal_of(ground, stored, std::move(meta), pattern.stored.fill(values));
-  proposal.expected = 0;
-  return proposal;
+Patterns::Patterns(metrics::Registry& registry)
+    : creations(registry.counter("berth_apiserver_creations_by_pattern_total",
+                                 "Creations that were made like one before, without a document of their own.")),
+      updates(registry.counter("berth_apiserver_updates_by_pattern_total",
+                               "Updates that were made like one before, without a document of their own.")) {}
+
+PatternPtr Patterns::find(const std::string& rest, bool& is_second) {
+  const auto hash = std::hash<std::string>()(rest);
+  PatternPtr found;
+  {
+    const MutexLock lock(mutex_);
+    auto& seen = seen_[hash % seen_.size()];
+    is_second = seen == hash;
+    seen = hash;
+    if (const auto known = patterns_.find(rest); known != patterns_.end()) found = known->second;
+  }
+  return found != nullptr && found->circumstances.hold() ? found : nullptr;
 }
 
-/// A creation of which the long way need not ask more than admission does.
-bool follows_from_admission(const WritePipeline& writes, const WriteOperation& operation) {
-  const auto& own = rules_of(*operation.kind);
-  return !own.guard && !own.sign && !own.check_first && !own.check_last && !own.takes_addresses && writes.admission != nullptr;
+void Patterns::put(std::string rest, Pattern pattern) {
+  const MutexLock lock(mutex_);
+  const auto bytes = rest.size() + pattern.bytes();
+  if (bytes_ + bytes > kMostBytes) {
+    patterns_.clear();
+    bytes_ = 0;
+  }
+  const auto [at, is_new] = patterns_.insert_or_assign(std::move(rest), std::make_shared<const Pattern>(std::move(pattern)));
+  if (is_new) bytes_ += bytes;
 }
 
-}  // namespace
+void add_part(std::string& out, std::string_view part) {
+  const std::size_t size = part.size();
+  out.append(reinterpret_cast<const char*>(&size), sizeof size).append(part);
+}
+
+std::string begin_rest(const Request& request, std::size_t body_bytes) {
+  std::string rest;
+  rest.reserve(body_bytes + 512);
+  for (const std::string_view part :
+       {std::string_view(request.kind->group), std::string_view(request.kind->version), std::string_view(request.kind->plural),
+        std::string_view(request.info.subresource), std::string_view(request.info.ns), std::string_view(request.http.method),
+        request.http.headers.get("Content-Type"), std::string_view(request.field_manager), std::string_view(request.http.query)})
+    add_part(rest, part);
+  return rest;
+}
+
+void add_user(std::string& rest, const UserInfo& user, std::string_view name) {
+  add_part(rest, name);
+  add_part(rest, std::to_string(user.groups.size()));
+  for (const auto& group : user.groups) add_part(rest, group);
+}
+
+bool may_follow(const Request& request) {
+  constexpr std::size_t kMostBodyBytes = 64 * 1024;
+  return !request.dry_run && request.audit == nullptr && request.http.body.size() <= kMostBodyBytes;
+}
+
+PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWrite& cut, const ObjectPtr& base) {
+  bool is_second = false;
+  auto pattern = writes.patterns->find(cut.rest, is_second);
+  if (pattern != nullptr || !is_second) return pattern;
+  operation.draft = std::make_shared<Draft>(Draft{.rest = std::move(cut.rest), .base = base});
+  for (const auto& [is, text] : cut.texts) operation.draft->texts.push_back({is, std::string(text)});
+  return nullptr;
+}
 
 void begin_draft(const WritePipeline& writes, WriteOperation& operation) {
-  const auto begin = [&](const auto& draft) {
-    if (draft != nullptr) draft->circumstances = writes.admission->circumstances(operation.admission);
-  };
-  begin(operation.draft);
-  begin(operation.update_draft);
+  if (operation.draft != nullptr) operation.draft->circumstances = writes.admission->circumstances(operation.admission);
 }
 
 void settle_draft(const WritePipeline& writes, WriteOperation& operation) {
-  const auto settle = [&](auto& draft) {
-    if (draft == nullptr) return;
-    const auto& before = draft->circumstances;
-    const bool is_known = before && operation.request->warnings.empty() && writes.admission->circumstances(operation.admission);
-    if (!is_known || !before->hold()) draft.reset();
-  };
-  settle(operation.draft);
-  settle(operation.update_draft);
-}
-
-void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal) {
   if (operation.draft == nullptr) return;
-  const auto& request = *operation.request;
-  std::string shown;
-  if (&storage_kind(*operation.kind) != operation.kind) {
-    const Representation form(writes.ground.loop, request);
-    if (!form.is_plain_json()) return;
-    auto value = proposal.value;
-    value.insert(proposal.revision_offset, 1, '0');
-    shown = form.of(StoredObject(proposal.key, make_bytes(std::move(value)), 0, 0, proposal.meta)).text;
-  }
-  auto pattern = pattern_of(*operation.draft, {.request = request,
-                                               .kind = *operation.kind,
-                                               .generate_name = operation.generate_name,
-                                               .made_up = operation.admission.made_up,
-                                               .proposal = proposal,
-                                               .shown = shown,
-                                               .has_writer = writes.options.tracks_every_writer});
-  if (pattern != nullptr) writes.patterns->put(operation.draft->rest, std::move(pattern));
+  const auto& before = operation.draft->circumstances;
+  const bool is_known = before && operation.request->warnings.empty() && writes.admission->circumstances(operation.admission);
+  if (!is_known || !before->hold()) operation.draft.reset();
 }
 
-namespace steps {
-
-StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
-  const auto& request = *operation->request;
-  if (!follows_from_admission(writes, *operation)) return Flow::kNext;
-  auto cut = cut_creation(request);
-  if (!cut) return Flow::kNext;
-  bool is_second = false;
-  const auto pattern = writes.patterns->find(cut->rest, is_second);
-  if (pattern == nullptr) {
-    if (is_second)
-      operation->draft = std::make_shared<CreationDraft>(CreationDraft{cut->rest, {cut->texts.begin(), cut->texts.end()}, std::nullopt});
-    return Flow::kNext;
-  }
-  if (auto storable = check_storable(writes, operation); !storable) return storable;
-  const auto& kind = *operation->kind;
-  writes.patterns->count_followed();
-  auto values = values_for(writes.ground, *pattern, *cut, operation->name);
-  auto proposal = proposal_like(writes.ground, storage_kind(kind), *pattern, values, *operation);
-  const bool shows_other = pattern->shown && Representation(writes.ground.loop, request).is_plain_json();
-  if (!shows_other) values = {};
-  writes.ground.cache->propose(std::move(proposal), [&writes, operation, pattern, shows_other, values = std::move(values),
-                                                     cut = std::move(*cut)](ProposeResult result) mutable {
-    const auto& kind = *operation->kind;
-    if (result) {
-      tell_way(writes, *operation, (*result)->meta.uid);
-      WriteOutcome outcome{std::move(*result), {}, true};
-      if (shows_other) {
-        values.texts = cut.texts;
-        values.revision = std::to_string(outcome.object->revision);
-        outcome.shown = pattern->shown->fill(values).value;
-      }
-      return operation->done(std::move(outcome));
-    }
-    if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
-    if (pattern->name || ++operation->attempts >= kMostNames)
-      return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
-    // The name that was made up is somebody's: the long way makes up others.
-    operation->name = operation->request->info.name;
-    writes.ground.offload([&writes, operation] { run_steps(writes, operation); });
-  });
-  return Flow::kWaits;
-}
-
-}  // namespace steps
 }  // namespace berth::apiserver

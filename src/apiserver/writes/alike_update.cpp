@@ -1,16 +1,11 @@
-#include "apiserver/writes/alike_update.h"
-
-#include "apiserver/cache/object_codec.h"
+// An update that is like one before, and what it takes to have one before it: alike.h.
 #include "apiserver/writes/steps.h"
 #include "base/json_scan.h"
 
 namespace berth::apiserver {
 namespace {
 
-using Blank = Stencil::Blank;
 using Found = TextCutter::Found;
-
-constexpr std::size_t kMostUpdateBytes = 64 * 1024;  ///< Of a body.
 
 /// What is known of a kind's updates.
 struct UpdatePlan {
@@ -34,7 +29,7 @@ const UpdatePlan* plan_of(const WriteOperation& operation) {
 /// An update of which the long way need not ask more than admission does, in a language that patterns know.
 bool may_be_alike(const WritePipeline& writes, const WriteOperation& operation, const UpdatePlan& plan) {
   const auto& request = *operation.request;
-  if (operation.dry_run || request.audit != nullptr || request.http.body.size() > kMostUpdateBytes) return false;
+  if (!may_follow(request)) return false;
   const auto& own = rules_of(*operation.kind);
   if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return false;
   if (&storage_kind(*operation.kind) != operation.kind) return false;
@@ -55,19 +50,17 @@ bool names_uid_and_status(std::string_view patch) {
 }
 
 /// Who asks. Of a node, that it asks about its own is what matters.
-void add_user(std::string& rest, const Request& request, const StoredObject& base) {
+void add_asker(std::string& rest, const Request& request, const StoredObject& base) {
   constexpr std::string_view kNode = "system:node:";
   const std::string_view name = request.user.name;
   const auto node = request.kind->plural == "pods" ? base.meta.field("spec.nodeName") : base.meta.name;
   const bool is_its_node = name.starts_with(kNode) && !node.empty() && name.substr(kNode.size()) == node;
   add_part(rest, is_its_node ? "its node" : "");
-  add_part(rest, is_its_node ? "" : name);
-  add_part(rest, std::to_string(request.user.groups.size()));
-  for (const auto& group : request.user.groups) add_part(rest, group);
+  add_user(rest, request.user, is_its_node ? "" : name);
 }
 
 /// Each text once, and in the rest which is which; of ordered classes also their order.
-void tell_apart(const std::vector<Found>& found, CutUpdate& out) {
+void tell_apart(const std::vector<Found>& found, CutWrite& out) {
   for (const auto& one : found) {
     // What is kept is compared with nothing.
     const auto known = one.is == TextClass::kKept
@@ -84,21 +77,16 @@ void tell_apart(const std::vector<Found>& found, CutUpdate& out) {
 }
 
 /// Nothing: it goes the long way. `now` is one of the texts.
-std::optional<CutUpdate> cut_update(const WriteOperation& operation, const UpdatePlan& plan, const StoredObject& base,
-                                    std::string_view now) {
+std::optional<CutWrite> cut_update(const WriteOperation& operation, const UpdatePlan& plan, const StoredObject& base,
+                                   std::string_view now) {
   constexpr std::size_t kMostTexts = 120;  // Their numbers are characters.
   const auto& request = *operation.request;
   const std::string_view body = request.http.body;
   if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
-  CutUpdate out;
+  CutWrite out;
   out.stored = base.text();
-  out.rest.reserve(body.size() + out.stored->size() + 512);
-  for (const std::string_view part :
-       {std::string_view(operation.kind->group), std::string_view(operation.kind->version), std::string_view(operation.kind->plural),
-        std::string_view(operation.subresource), std::string_view(operation.ns), std::string_view(request.http.method),
-        request.http.headers.get("Content-Type"), std::string_view(request.field_manager), std::string_view(request.http.query)})
-    add_part(out.rest, part);
-  add_user(out.rest, request, base);
+  out.rest = begin_rest(request, body.size() + out.stored->size());
+  add_asker(out.rest, request, base);
   std::vector<Found> found;
   found.reserve(64);
   found.push_back({TextClass::kOwnerTime, now});
@@ -109,27 +97,27 @@ std::optional<CutUpdate> cut_update(const WriteOperation& operation, const Updat
   return out;
 }
 
-std::optional<std::size_t> index_of(const std::vector<UpdateDraft::Text>& texts, TextClass is, std::string_view text) {
+std::optional<std::size_t> index_of(const std::vector<Draft::Text>& texts, TextClass is, std::string_view text) {
   const auto found = std::ranges::find_if(texts, [&](const auto& one) { return one.is == is && one.text == text; });
   return found == texts.end() ? std::nullopt : std::optional<std::size_t>(found - texts.begin());
 }
 
 /// Nothing where it cannot be told which of the texts stands where.
-std::optional<UpdatePattern> update_pattern(const UpdatePlan& plan, const UpdateDraft& draft, const Proposal& proposal) {
+std::optional<Pattern> pattern_of(const UpdatePlan& plan, const Draft& draft, const Proposal& proposal) {
   std::vector<Found> found;
   if (!plan.cutter.cut(proposal.value, found, nullptr)) return std::nullopt;
   std::vector<Stencil::Place> places;
   for (const auto& [is, text] : found) {
-    const auto index = is == TextClass::kRevision ? std::optional<std::size_t>(0) : index_of(draft.texts, is, text);
+    const auto index = is == TextClass::kRevision ? Stencil::kRevision : index_of(draft.texts, is, text);
     if (!index) return std::nullopt;
-    places.push_back({text, is == TextClass::kRevision ? Blank::kRevision : Blank::kText, *index});
+    places.push_back({text, *index});
   }
-  if (std::ranges::count(places, Blank::kRevision, &Stencil::Place::blank) != 1) return std::nullopt;
+  if (std::ranges::count(places, Stencil::kRevision, &Stencil::Place::text) != 1) return std::nullopt;
   auto stored = Stencil::cut(proposal.value, std::move(places));
   if (!stored) return std::nullopt;
-  UpdatePattern out{.stored = std::move(*stored), .labels = proposal.meta.labels, .fields = {}, .circumstances = *draft.circumstances};
+  Pattern out{.stored = std::move(*stored), .labels = proposal.meta.labels, .circumstances = *draft.circumstances};
   for (const auto& [path, text] : proposal.meta.fields) {
-    auto& field = out.fields.emplace_back(UpdatePattern::Field{path, text, std::nullopt});
+    auto& field = out.fields.emplace_back(Pattern::Field{path, text, std::nullopt});
     field.is_kept = plan.texts.is_of_status && path.starts_with("spec.");
     const auto place = std::ranges::find(plan.texts.places, path, &FreeUpdateTexts::Place::path);
     if (field.is_kept || place == plan.texts.places.end() || form_of(place->is, text) == '\0') continue;
@@ -139,21 +127,14 @@ std::optional<UpdatePattern> update_pattern(const UpdatePlan& plan, const Update
   return out;
 }
 
-Proposal proposal_like(const Ground& ground, const WriteOperation& operation, const UpdatePattern& pattern, const CutUpdate& cut,
+Proposal proposal_like(const Ground& ground, const WriteOperation& operation, const Pattern& pattern, const CutWrite& cut,
                        const StoredObject& base) {
   std::vector<std::string_view> texts;
   texts.reserve(cut.texts.size());
   for (const auto& one : cut.texts) texts.push_back(one.text);
-  Stencil::Values values;
-  values.texts = texts;
   auto meta = meta_like(base, pattern.labels);
-  for (const auto& field : pattern.fields) {
-    const std::string_view text = field.is_kept ? base.meta.field(field.path)
-                                  : field.free  ? texts[*field.free]
-                                                : std::string_view(field.text);
-    if (!text.empty()) meta.fields.emplace_back(field.path, text);
-  }
-  auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(values));
+  pattern.add_fields(texts, &base, meta);
+  auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(texts));
   proposal.expected = base.revision;
   return proposal;
 }
@@ -161,35 +142,28 @@ Proposal proposal_like(const Ground& ground, const WriteOperation& operation, co
 }  // namespace
 
 void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal) {
-  const auto draft = std::exchange(operation.update_draft, nullptr);
+  const auto draft = std::exchange(operation.draft, nullptr);
   if (draft == nullptr || draft->base != operation.base) return;
   const auto& plan = *plan_of(operation);
   if (plan.texts.is_of_status && !operation.untouched) return;
-  if (auto pattern = update_pattern(plan, *draft, proposal))
-    writes.update_patterns->put(std::move(draft->rest), std::make_shared<const UpdatePattern>(std::move(*pattern)));
+  if (auto pattern = pattern_of(plan, *draft, proposal)) writes.patterns->put(std::move(draft->rest), std::move(*pattern));
 }
 
 namespace steps {
 
 StepResult update_alike(WritePipeline& writes, const WritePtr& operation) {
-  operation->update_draft.reset();
+  operation->draft.reset();
   const auto* plan = plan_of(*operation);
   if (plan == nullptr || !may_be_alike(writes, *operation, *plan)) return Flow::kNext;
   const auto base = writes.ground.cache->get(object_key(*operation->kind, operation->ns, operation->name));
   if (base == nullptr) return Flow::kNext;
   const auto now = writes.ground.now_text();
-  const auto cut = cut_update(*operation, *plan, *base, now);
+  auto cut = cut_update(*operation, *plan, *base, now);
   if (!cut) return Flow::kNext;
-  bool is_second = false;
-  const auto pattern = writes.update_patterns->find(cut->rest, is_second);
-  if (pattern == nullptr) {
-    if (!is_second) return Flow::kNext;
-    operation->update_draft = std::make_shared<UpdateDraft>(UpdateDraft{cut->rest, {}, base, std::nullopt});
-    for (const auto& [is, text] : cut->texts) operation->update_draft->texts.push_back({is, std::string(text)});
-    return Flow::kNext;
-  }
+  const auto pattern = follow(writes, *operation, *cut, base);
+  if (pattern == nullptr) return Flow::kNext;
   if (auto storable = check_storable(writes, operation); !storable) return storable;
-  writes.update_patterns->count_followed();
+  writes.patterns->updates.add();
   auto proposal = proposal_like(writes.ground, *operation, *pattern, *cut, *base);
   writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
     const auto& kind = *operation->kind;

@@ -46,7 +46,7 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
   if (result.error() != ProposeError::kUncertain) writes.services.release(operation->allocation);
   if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
   // Somebody created meanwhile what was to be applied or replaced.
-  if (!operation->produce) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
+  if (operation->change == nullptr) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
   operation->mode = operation->mode == WriteMode::kCreateApplied ? WriteMode::kApply : WriteMode::kReplace;
   try_again(writes, operation, Stage::kRead);
 }

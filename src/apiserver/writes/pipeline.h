@@ -7,10 +7,7 @@
 
 namespace berth::apiserver {
 
-class CreationPatterns;
-struct CreationDraft;
-class UpdatePatterns;
-struct UpdateDraft;
+class Patterns;
 struct Step;
 enum class WriteMode;
 
@@ -24,9 +21,8 @@ struct WritePipeline {
   const WriteOptions& options;
   std::span<const Step> (*steps_of)(WriteMode);  ///< Which write takes which steps (verbs/lists.cpp).
   ServiceAllocator services;
-  std::unique_ptr<AdmissionChain> admission;        ///< Set before the first write.
-  std::shared_ptr<CreationPatterns> patterns;       ///< Of creations that are like one before (stencil.h).
-  std::shared_ptr<UpdatePatterns> update_patterns;  ///< Of updates that are (alike_update.h).
+  std::unique_ptr<AdmissionChain> admission;  ///< Set before the first write.
+  std::shared_ptr<Patterns> patterns;         ///< Of writes that are like one before (alike.h).
 };
 
 }  // namespace berth::apiserver

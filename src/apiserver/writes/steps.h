@@ -1,6 +1,7 @@
 // The steps of writes. Each does one thing to the operation; which write takes which, in which order, is data: verbs/lists.cpp.
 #pragma once
 #include "apiserver/rules/kind_rules.h"
+#include "apiserver/writes/alike.h"
 #include "apiserver/writes/write.h"
 
 namespace berth::apiserver {
@@ -53,7 +54,7 @@ StepResult ask_nobody(WritePipeline& writes, const WritePtr& operation);
 StepResult mutate(WritePipeline& writes, const WritePtr& operation);
 StepResult judge(WritePipeline& writes, const WritePtr& operation);
 
-// alike.cpp
+// alike_create.cpp
 /// The whole of a creation, where it is like one before.
 StepResult create_alike(WritePipeline& writes, const WritePtr& operation);
 
@@ -98,6 +99,9 @@ void tell_way(const WritePipeline& writes, const WriteOperation& operation, std:
 /// Of a write against others on the same object; every failed one let another succeed.
 constexpr int kMostAttempts = 500;
 
+/// The pattern that the write follows. Null: it goes the long way, and leaves one there if it is the second of its kind. `base`: what it is
+/// an update of.
+PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWrite& cut, const ObjectPtr& base);
 /// Notes what admission is going to look at, where the write may leave a pattern; then whether all is as it was.
 void begin_draft(const WritePipeline& writes, WriteOperation& operation);
 void settle_draft(const WritePipeline& writes, WriteOperation& operation);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apiserver/writes/stencil.h"
+#include "apiserver/writes/alike.h"
 #include "base/json_skip.h"
 
 namespace berth::apiserver {

@@ -119,7 +119,7 @@ StepResult read_as_asked(WritePipeline& writes, const WritePtr& operation) {
 bool may_leave_rest(const WriteOperation& operation) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
-  return operation.is_of_status_alone && operation.subresource == "status" && &storage_kind(kind) == &kind && !own.guard &&
+  return operation.change->is_of_status_alone() && operation.subresource == "status" && &storage_kind(kind) == &kind && !own.guard &&
          !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
 }
 
@@ -161,10 +161,10 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   operation->base = writes.ground.cache->get(object_key(kind, operation->ns, operation->name));
   if (operation->base == nullptr) {
-    if (!operation->produce_new) return std::unexpected(model::not_found(kind.group, kind.plural, operation->name));
-    auto fresh = operation->produce_new();
-    if (!fresh) return std::unexpected(std::move(fresh.error()));
-    operation->document = std::move(*fresh);
+    auto fresh = operation->change->made_anew();
+    if (!fresh) return std::unexpected(model::not_found(kind.group, kind.plural, operation->name));
+    if (!*fresh) return std::unexpected(std::move(fresh->error()));
+    operation->document = std::move(**fresh);
     enter(writes, *operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
     return Flow::kNext;
   }
@@ -175,13 +175,13 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult produce_next(WritePipeline&, const WritePtr& operation) {
   const auto told = operation->request->warnings.size();
-  auto updated = operation->produce(operation->current);
+  auto updated = operation->change->made_of(operation->current);
   if (!updated && operation->untouched) {
     // Errors show the whole.
     operation->untouched.reset();
     operation->request->warnings.resize(told);
     operation->current = decode_object(*operation->base);
-    updated = operation->produce(operation->current);
+    updated = operation->change->made_of(operation->current);
   }
   if (!updated) return std::unexpected(std::move(updated.error()));
   if (operation->untouched) operation->untouched->set_aside(*updated, operation->mode == WriteMode::kReplace);

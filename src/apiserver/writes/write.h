@@ -12,7 +12,7 @@ enum class WriteMode {
   kCreateApplied,   ///< An apply of what is not there: its owners are written already.
   kReplace,         ///< PUT.
   kPatch,           ///< PATCH in the languages that say what changes.
-  kApply,           ///< PATCH that says what is wanted: `produce` keeps the field owners itself.
+  kApply,           ///< PATCH that says what is wanted: its change keeps the field owners itself.
   kScale,           ///< PUT and PATCH of a Scale.
   kScaleApply,      ///< Apply of a Scale.
   kBind,            ///< POST of a Binding: admission judges that, the pod then changes without being admitted, owned or validated.
@@ -25,6 +25,19 @@ enum class WriteMode {
   kConnect,         ///< exec, attach, portforward, proxy: nothing is stored.
 };
 
+/// What was decoded of an update: what it makes of the object, asked once an attempt.
+class Change {
+ public:
+  virtual ~Change() = default;
+  /// The new document from the present one.
+  [[nodiscard]] virtual model::ApiResult<json::Value> made_of(const json::Value& current) const = 0;
+  /// The document to create where nothing is there; nothing: 404.
+  [[nodiscard]] virtual std::optional<model::ApiResult<json::Value>> made_anew() const { return std::nullopt; }
+  /// It leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
+  [[nodiscard]] virtual bool is_of_status_alone() const { return false; }
+};
+
+struct Draft;
 struct WriteOperation;
 using WritePtr = std::shared_ptr<WriteOperation>;
 
@@ -37,12 +50,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::string subresource;  ///< As admission and strategies see it.
   bool dry_run = false;
 
-  /// Update: the new document from the present one. Called once an attempt.
-  std::function<model::ApiResult<json::Value>(const json::Value& current)> produce;
-  /// `produce` leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
-  bool is_of_status_alone = false;
-  /// Update of something that is not there: the document to create; empty: 404.
-  std::function<model::ApiResult<json::Value>()> produce_new;
+  std::unique_ptr<const Change> change;  ///< Update.
   /// Create: what to create. Of what is no object of `kind` (Binding, Eviction, TokenRequest, options of a session): the body.
   json::Value document;
   /// Deletion: DeleteOptions.
@@ -70,8 +78,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   std::string generate_name;
-  std::shared_ptr<CreationDraft> draft;       ///< A creation that may leave a pattern (stencil.h).
-  std::shared_ptr<UpdateDraft> update_draft;  ///< An update that may (alike_update.h).
+  std::shared_ptr<Draft> draft;  ///< Of a write that may leave a pattern (alike.h).
   bool insists_on_revision = false;
   int attempts = 0;
 

@@ -14,6 +14,7 @@
 
 #include "base/config_reader.h"
 #include "base/go/strings.h"
+#include "base/split.h"
 #include "cli/command/kubectl_words.h"
 #include "cli/command/manifest_text.h"
 #include "client/hooked_transport.h"
@@ -123,22 +124,18 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
     }
     return out;
   }
-  std::string types = args[0];
-  for (std::size_t start = 0; start <= types.size();) {
-    const std::size_t end = std::min(types.find(',', start), types.size());
-    const std::string word = types.substr(start, end - start);
+  for (const auto type : split(args[0], ',')) {
+    const std::string word(type);
     if (go::to_lower(word) == "all" && args.size() == 1) {
       for (const model::KindInfo& one : model::all_kinds())
         if (std::ranges::find(one.categories, "all") != one.categories.end() && model::find_resource(one.group, one.plural) == &one)
           out.push_back({&one, ""});
-      start = end + 1;
       continue;
     }
     auto kind = resolve_resource(word);
     if (!kind) return std::unexpected(kind.error());
     if (args.size() == 1) out.push_back({*kind, ""});
     for (std::size_t i = 1; i < args.size(); ++i) out.push_back({*kind, args[i]});
-    start = end + 1;
   }
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include "autoscaler/cluster_cache.h"
 #include "base/config_reader.h"
+#include "base/split.h"
 #include "cli/planning/dumps.h"
 #include "cli/planning/live_objects.h"
 #include "cli/planning/pool_view.h"
@@ -41,10 +42,7 @@ Result<json::Value> read_prices(const std::string& path) {
     return json::Value(std::move(out));
   }
   int number = 0;
-  for (std::size_t begin = 0; begin < text->size();) {
-    const std::size_t end = std::min(text->find('\n', begin), text->size());
-    std::string_view line = std::string_view(*text).substr(begin, end - begin);
-    begin = end + 1;
+  for (std::string_view line : split(*text, '\n')) {
     ++number;
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;

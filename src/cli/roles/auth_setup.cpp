@@ -5,6 +5,7 @@
 
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "base/split.h"
 #include "client/kubeconfig.h"
 
 namespace berth::cli {
@@ -19,19 +20,9 @@ Duration duration_flag(const char* flag, const std::string& text, Findings& find
   return parsed.value_or(Duration::zero());
 }
 
-std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> out;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end > start) out.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return out;
-}
-
 /// --authorization-mode and the webhook's flags.
 void plan_modes(const AuthFlags& flags, AuthPlan& out, Findings& findings) {
-  const auto modes = words(flags.authorization_mode);
+  const auto modes = words(flags.authorization_mode, ',').list<std::string>();
   std::set<std::string> seen;
   for (const std::string& mode : modes) {
     if (!seen.insert(mode).second) findings.error(fmt::format("--authorization-mode: {} is there twice", mode));

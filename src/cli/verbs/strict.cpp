@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/config_reader.h"
+#include "base/split.h"
 #include "model/schema.h"
 
 namespace berth::cli {
@@ -43,13 +44,11 @@ std::size_t element_of(const json::Array& list, std::string_view content) {
     return std::strtoul(std::string(content).c_str(), nullptr, 10);
   const auto has_keys = [&](const json::Value& element) {
     if (content.starts_with('=')) return json::serialize(element) == content.substr(1);
-    for (std::string_view rest = content; !rest.empty();) {
-      const std::string_view pair = rest.substr(0, rest.find(','));
+    for (const auto pair : words(content, ',')) {
       const std::size_t equals = pair.find('=');
       const json::Value* value = equals == std::string_view::npos ? nullptr : json::find(element, pair.substr(0, equals));
       // Keys that the element leaves out have a default.
       if (value != nullptr && json::serialize(*value) != pair.substr(equals + 1)) return false;
-      rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
     }
     return true;
   };

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/base64.h"
+#include "base/split.h"
 #include "cli/command/parse.h"
 #include "cli/command/process.h"
 #include "cli/command/session.h"
@@ -16,16 +17,6 @@ namespace berth::cli {
 namespace {
 
 const model::Gvr kSecrets{"", "v1", "secrets"};
-
-std::vector<std::string> at_commas(const std::string& text) {
-  std::vector<std::string> out;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end > start) out.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return out;
-}
 
 struct CreateFlags {
   std::string token, ttl = "24h", groups = std::string(security::kNodeTokenGroup), usages = "signing,authentication", description;
@@ -43,12 +34,12 @@ Result<security::BootstrapToken> token_of(const CreateFlags& flags, TimePoint no
   if (!ttl || *ttl < Duration::zero())
     return invalid(fmt::format("--ttl: \"{}\" is not a duration (like \"2h\" or \"30m\"; 0 for a token that never ends)", flags.ttl));
   if (*ttl > Duration::zero()) out.expiration = now + *ttl;
-  for (const std::string& usage : at_commas(flags.usages)) {
+  for (const auto usage : words(flags.usages, ',')) {
     if (usage != "signing" && usage != "authentication")
       return invalid(fmt::format("--usages: \"{}\" is neither signing nor authentication", usage));
     (usage == "signing" ? out.signs : out.authenticates) = true;
   }
-  out.extra_groups = at_commas(flags.groups);
+  out.extra_groups = words(flags.groups, ',').list<std::string>();
   for (const std::string& group : out.extra_groups)
     if (!security::is_bootstrap_group(group))
       return invalid(fmt::format("--groups: \"{}\" is not a group below system:bootstrappers: (a-z, 0-9, : and -)", group));

@@ -1,4 +1,5 @@
 // Pods' defaults (Kubernetes: pkg/apis/core/v1/defaults.go).
+#include "base/split.h"
 #include "model/defaults.h"
 #include "model/pods/pod_resources.h"
 
@@ -48,11 +49,8 @@ std::string_view pull_policy_of(std::string_view image) {
   // Such a name is taken for a digest.
   const auto is_hexadecimal = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (!has_domain && image.size() == 64 && std::ranges::all_of(image, is_hexadecimal)) return "IfNotPresent";
-  for (std::size_t start = 0; start <= name.size();) {
-    const std::size_t end = std::min(name.find('/', start), name.size());
-    if (!is_path_component(name.substr(start, end - start))) return "IfNotPresent";
-    start = end + 1;
-  }
+  for (const auto part : split(name, '/'))
+    if (!is_path_component(part)) return "IfNotPresent";
   return tag == "latest" ? "Always" : "IfNotPresent";
 }
 

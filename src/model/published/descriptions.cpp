@@ -1,314 +1,21 @@
 #include "model/published/descriptions.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "model/schema_text.h"
 
 namespace berth::model {
 namespace {
 
-/// "Type" or "Type.field" without the package: the same words serve all versions.
-using Texts = std::map<std::string_view, std::string_view>;
+/// By "Type" or "Type.field" without the package: the same words serve all versions.
+template <typename Said>
+using Facts = std::map<std::string, Said, std::less<>>;
 
-// Longer than a screen: a table, a line a field.
-const Texts& common_texts() {
-  static const Texts table = {
-      {".apiVersion", "Group and version of this representation of the object."},
-      {".kind", "The REST resource this object represents, in CamelCase."},
-      {".metadata", "Standard object metadata: name, namespace, labels, annotations, owners."},
-      {".spec", "The desired behaviour."},
-      {".status", "The state last observed. Written by the system."},
-      {"Pod", "A group of containers that run together on one node."},
-      {"PodSpec.containers", "Containers of the pod; at least one. Cannot be added or removed later."},
-      {"PodSpec.initContainers",
-       "Containers that run to completion, in order, before the others start; with restartPolicy Always, sidecars."},
-      {"PodSpec.nodeName", "The node the pod runs on. Set by the scheduler; set by hand it bypasses scheduling."},
-      {"PodSpec.nodeSelector", "Labels that a node must all have for the pod to fit on it."},
-      {"PodSpec.affinity", "Scheduling constraints on nodes and on other pods."},
-      {"PodSpec.tolerations", "Taints that the pod tolerates."},
-      {"PodSpec.topologySpreadConstraints", "How pods are spread over zones, hosts or other topology domains. All constraints are ANDed."},
-      {"PodSpec.priorityClassName", "Name of a PriorityClass, which gives the priority."},
-      {"PodSpec.priority", "The priority value. Filled in by admission from the class."},
-      {"PodSpec.preemptionPolicy", "Whether the pod may preempt lower ones: PreemptLowerPriority (default) or Never."},
-      {"PodSpec.schedulerName", "The scheduler that places this pod; default-scheduler when empty."},
-      {"PodSpec.schedulingGates", "While any is left, the scheduler does not consider the pod. Can only be removed."},
-      {"PodSpec.restartPolicy", "What happens when containers end: Always, OnFailure or Never."},
-      {"PodSpec.terminationGracePeriodSeconds", "Seconds between the request to end and the kill."},
-      {"PodSpec.overhead", "Resources that running the pod costs beyond its containers, by RuntimeClass."},
-      {"PodSpec.volumes", "Volumes that containers may mount."},
-      {"PodSpec.hostNetwork", "Use the node's network namespace."},
-      {"PodSpec.serviceAccountName", "The ServiceAccount the pod runs as."},
-      {"Container.name", "Unique name within the pod (DNS label)."},
-      {"Container.image", "Container image name."},
-      {"Container.command", "Entrypoint; the image's when not given."},
-      {"Container.args", "Arguments of the entrypoint."},
-      {"Container.env", "Environment variables."},
-      {"Container.ports", "Ports that the container exposes."},
-      {"Container.resources", "Compute resources: requests guide scheduling, limits are enforced."},
-      {"Container.imagePullPolicy", "Always, Never or IfNotPresent."},
-      {"Container.livenessProbe", "When it fails, the container is restarted."},
-      {"Container.readinessProbe", "While it fails, the pod gets no traffic."},
-      {"Container.startupProbe", "Until it succeeds, the other probes wait."},
-      {"ResourceRequirements.requests", "The least amount of each resource; what the scheduler counts."},
-      {"ResourceRequirements.limits", "The most of each resource."},
-      {"Toleration.key", "The taint key; empty with operator Exists matches all."},
-      {"Toleration.operator", "Equal (default) or Exists."},
-      {"Toleration.value", "The taint value, for Equal."},
-      {"Toleration.effect", "The taint effect; empty matches all."},
-      {"Toleration.tolerationSeconds", "For NoExecute: how long to stay after the taint came; for ever when not given."},
-      {"Taint.key", "The taint key."},
-      {"Taint.value", "The taint value."},
-      {"Taint.effect", "NoSchedule, PreferNoSchedule or NoExecute."},
-      {"NodeSpec.taints", "Taints: keep pods off that do not tolerate them."},
-      {"NodeSpec.unschedulable", "No new pods are scheduled onto the node."},
-      {"Affinity.nodeAffinity", "Which nodes the pod needs or prefers."},
-      {"Affinity.podAffinity", "Other pods it wants to be near."},
-      {"Affinity.podAntiAffinity", "Other pods it wants to be away from."},
-      {"TopologySpreadConstraint.maxSkew", "The largest allowed difference of matching pods between domains."},
-      {"TopologySpreadConstraint.topologyKey", "The node label whose values are the domains."},
-      {"TopologySpreadConstraint.whenUnsatisfiable", "DoNotSchedule or ScheduleAnyway."},
-      {"Deployment", "Declarative updates for pods and ReplicaSets."},
-      {"DeploymentSpec.replicas", "Number of desired pods; 1 when not given."},
-      {"DeploymentSpec.selector", "Label selector of the pods; must match the template's labels."},
-      {"DeploymentSpec.template", "The pods that will be created."},
-      {"DeploymentSpec.strategy", "How old pods are replaced by new ones."},
-      {"DeploymentSpec.paused", "The deployment is paused."},
-      {"DeploymentSpec.progressDeadlineSeconds", "Seconds without progress before the deployment counts as failed."},
-      {"DeploymentSpec.revisionHistoryLimit", "Old ReplicaSets kept for rollback."},
-      {"DeploymentStrategy.type", "Recreate or RollingUpdate."},
-      {"DeploymentStrategy.rollingUpdate", "Parameters of RollingUpdate."},
-      {"RollingUpdateDeployment.maxSurge", "How many pods above the desired number may exist; a number or a percentage."},
-      {"RollingUpdateDeployment.maxUnavailable", "How many pods may be unavailable; a number or a percentage."},
-      {"PriorityClass.value", "The priority; higher wins."},
-      {"PriorityClass.globalDefault", "The class of pods that name none. At most one."},
-      {"PriorityClass.preemptionPolicy", "PreemptLowerPriority or Never."},
-      {"PodDisruptionBudgetSpec.minAvailable", "How many pods must stay available; a number or a percentage."},
-      {"PodDisruptionBudgetSpec.maxUnavailable", "How many pods may be unavailable; a number or a percentage."},
-      {"Container", "A container of the pod: an image and how it runs."},
-      {"Container.envFrom", "ConfigMaps and Secrets whose keys become environment variables."},
-      {"Container.volumeMounts", "Where volumes of the pod appear in the container."},
-      {"Container.volumeDevices", "Block devices the container sees."},
-      {"Container.lifecycle", "What runs after the container starts and before it stops."},
-      {"Container.securityContext", "Users, groups, capabilities and privileges of the container."},
-      {"Container.workingDir", "The working directory; the image's when not given."},
-      {"Container.restartPolicy", "For init containers: Always makes a sidecar that runs beside the others."},
-      {"Container.resizePolicy", "Whether a change of resources restarts the container."},
-      {"Container.terminationMessagePath", "File in the container whose content becomes the termination message."},
-      {"Container.terminationMessagePolicy", "File, or FallbackToLogsOnError when the file is empty."},
-      {"Container.stdin", "Keep standard input open."},
-      {"Container.tty", "Allocate a terminal; needs stdin."},
-      {"ContainerPort.containerPort", "Port number in the pod's network."},
-      {"ContainerPort.hostPort", "Port number on the node."},
-      {"ContainerPort.name", "Name that Services may use; unique in the pod."},
-      {"ContainerPort.protocol", "TCP (default), UDP or SCTP."},
-      {"EnvVar.name", "Name of the variable."},
-      {"EnvVar.value", "Its value; $(NAME) is replaced by an earlier variable."},
-      {"EnvVar.valueFrom", "Where the value comes from, instead of value."},
-      {"VolumeMount.name", "Name of a volume of the pod."},
-      {"VolumeMount.mountPath", "Path in the container."},
-      {"VolumeMount.readOnly", "Mounted for reading only."},
-      {"VolumeMount.subPath", "Path within the volume; its root when empty."},
-      {"Volume", "A directory that containers of the pod may share."},
-      {"Volume.name", "Unique name within the pod (DNS label)."},
-      {"Volume.emptyDir", "A directory that lives as long as the pod is on the node."},
-      {"Volume.hostPath", "A file or directory of the node."},
-      {"Volume.configMap", "A ConfigMap's keys as files."},
-      {"Volume.secret", "A Secret's keys as files."},
-      {"Volume.persistentVolumeClaim", "A claim in the same namespace."},
-      {"Volume.projected", "Several sources in one directory."},
-      {"Volume.csi", "Storage by a CSI driver for as long as the pod lives."},
-      {"Volume.ephemeral", "A claim that is made and deleted with the pod."},
-      {"Probe.httpGet", "An HTTP request that must succeed."},
-      {"Probe.exec", "A command that must end with 0."},
-      {"Probe.tcpSocket", "A TCP port that must accept a connection."},
-      {"Probe.grpc", "A gRPC health check."},
-      {"Probe.initialDelaySeconds", "Seconds after the start before the first probe."},
-      {"Probe.periodSeconds", "Seconds between probes; 10 when not given."},
-      {"Probe.timeoutSeconds", "Seconds until a probe counts as failed; 1 when not given."},
-      {"Probe.failureThreshold", "Failures in a row before it counts as failed; 3 when not given."},
-      {"Probe.successThreshold", "Successes in a row before it counts as good again; 1 when not given."},
-      {"ResourceRequirements", "Compute resources."},
-      {"ResourceRequirements.claims", "Names of the pod's resource claims that the container uses."},
-      {"PodSpec", "What the pod runs, and where it may."},
-      {"PodSpec.activeDeadlineSeconds", "Seconds from the start until the system ends the pod."},
-      {"PodSpec.dnsPolicy", "ClusterFirst (default), ClusterFirstWithHostNet, Default or None."},
-      {"PodSpec.dnsConfig", "DNS settings added to those of dnsPolicy."},
-      {"PodSpec.hostPID", "Use the node's process namespace."},
-      {"PodSpec.hostIPC", "Use the node's IPC namespace."},
-      {"PodSpec.hostname", "The pod's host name; its own name when empty."},
-      {"PodSpec.subdomain", "Part of the pod's full host name."},
-      {"PodSpec.imagePullSecrets", "Secrets used to pull images."},
-      {"PodSpec.readinessGates", "Conditions that must be true as well for the pod to be ready."},
-      {"PodSpec.resources", "Resources of the pod as a whole."},
-      {"PodSpec.runtimeClassName", "The RuntimeClass that runs the pod."},
-      {"PodSpec.securityContext", "Security settings of the pod and defaults of its containers."},
-      {"PodSpec.automountServiceAccountToken", "Whether a service account token is mounted."},
-      {"PodSpec.enableServiceLinks", "Whether Services become environment variables."},
-      {"PodSpec.ephemeralContainers", "Containers added to a running pod for debugging."},
-      {"PodStatus", "What is known of the pod."},
-      {"PodStatus.phase", "Pending, Running, Succeeded, Failed or Unknown."},
-      {"PodStatus.conditions", "State of the pod's steps: PodScheduled, Initialized, ContainersReady, Ready."},
-      {"PodStatus.reason", "A word why the pod is in its state, such as Evicted."},
-      {"PodStatus.nominatedNodeName", "The node on which preemption makes room for the pod."},
-      {"PodStatus.qosClass", "Guaranteed, Burstable or BestEffort."},
-      {"ObjectMeta", "Metadata that all objects have."},
-      {"ObjectMeta.name", "Name; unique within namespace and kind. Cannot be changed."},
-      {"ObjectMeta.generateName", "Prefix of a name that the server makes unique."},
-      {"ObjectMeta.namespace", "The namespace; empty for objects of the cluster."},
-      {"ObjectMeta.labels", "Keys and values by which objects are selected."},
-      {"ObjectMeta.annotations", "Keys and values for tools and people; not selectable."},
-      {"ObjectMeta.uid", "Unique in time and space. Set by the system."},
-      {"ObjectMeta.resourceVersion", "Opaque version of the object, for concurrency and watches."},
-      {"ObjectMeta.generation", "Counts changes of the desired state."},
-      {"ObjectMeta.creationTimestamp", "CreationTimestamp is a timestamp: when the server created the object. Set by the system."},
-      {"ObjectMeta.deletionTimestamp", "When the object is to be gone. Set by a graceful deletion."},
-      {"ObjectMeta.finalizers", "While any is left, the object is not removed."},
-      {"ObjectMeta.ownerReferences", "Objects this one depends on; it goes with the last of them."},
-      {"ObjectMeta.managedFields", "Which manager set which fields."},
-      {"LabelSelector", "A query over labels: matchLabels and matchExpressions are ANDed."},
-      {"LabelSelector.matchLabels", "Labels with exactly these values."},
-      {"LabelSelector.matchExpressions", "Requirements; all must hold."},
-      {"Affinity", "Rules on nodes and on other pods."},
-      {"NodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", "Must hold for the pod to be placed."},
-      {"NodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", "Preferred, by weight."},
-      {"PodAffinity.requiredDuringSchedulingIgnoredDuringExecution", "Must hold for the pod to be placed."},
-      {"PodAffinity.preferredDuringSchedulingIgnoredDuringExecution", "Preferred, by weight."},
-      {"PodAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution", "Must hold for the pod to be placed."},
-      {"PodAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution", "Preferred, by weight."},
-      {"NodeSelector.nodeSelectorTerms", "Terms; one must match."},
-      {"NodeSelectorTerm.matchExpressions", "Requirements on the node's labels; all must hold."},
-      {"NodeSelectorTerm.matchFields", "Requirements on the node's fields (metadata.name); all must hold."},
-      {"NodeSelectorRequirement.key", "The label."},
-      {"NodeSelectorRequirement.operator", "In, NotIn, Exists, DoesNotExist, Gt or Lt."},
-      {"NodeSelectorRequirement.values", "Values; none for Exists and DoesNotExist, one integer for Gt and Lt."},
-      {"PodAffinityTerm.topologyKey", "The node label that says what being together means."},
-      {"PodAffinityTerm.labelSelector", "The other pods."},
-      {"PodAffinityTerm.namespaces", "Namespaces of the other pods; this pod's when nothing is said."},
-      {"PodAffinityTerm.namespaceSelector", "Namespaces of the other pods, by label."},
-      {"Toleration", "A taint that the pod tolerates."},
-      {"Taint", "Keeps pods off a node unless they tolerate it."},
-      {"Node", "A machine that runs pods."},
-      {"NodeSpec", "What the node is meant to be."},
-      {"NodeSpec.providerID", "The node's id with the cloud provider."},
-      {"NodeStatus.capacity", "All resources of the node."},
-      {"NodeStatus.allocatable", "Resources that pods may use."},
-      {"NodeStatus.conditions", "Ready, MemoryPressure, DiskPressure, PIDPressure, NetworkUnavailable."},
-      {"TopologySpreadConstraint", "How matching pods are spread over domains."},
-      {"TopologySpreadConstraint.labelSelector", "The pods that count."},
-      {"TopologySpreadConstraint.minDomains", "Fewer domains than this count as if one were empty."},
-      {"TopologySpreadConstraint.matchLabelKeys", "Labels of the pod whose values narrow the selector."},
-      {"Service", "One name and address for a set of pods."},
-      {"ServiceSpec.selector", "Labels of the pods behind the Service."},
-      {"ServiceSpec.ports", "Ports of the Service."},
-      {"ServiceSpec.type", "ClusterIP (default), NodePort, LoadBalancer or ExternalName."},
-      {"ServiceSpec.clusterIP", "Its address in the cluster; None for a headless Service."},
-      {"ServicePort.port", "The Service's port."},
-      {"ServicePort.targetPort", "The pods' port, by number or name."},
-      {"ServicePort.nodePort", "The port on every node."},
-      {"ReplicaSet", "Keeps a number of equal pods running."},
-      {"StatefulSet", "Pods with lasting names and storage."},
-      {"StatefulSetSpec.serviceName", "The headless Service that names the pods."},
-      {"StatefulSetSpec.replicas", "Number of desired pods; 1 when not given."},
-      {"StatefulSetSpec.podManagementPolicy", "OrderedReady (default) or Parallel."},
-      {"StatefulSetSpec.volumeClaimTemplates", "Claims that every pod gets of its own."},
-      {"DaemonSet", "One pod on every node that fits."},
-      {"DaemonSetSpec.updateStrategy", "How pods are replaced: RollingUpdate or OnDelete."},
-      {"Job", "Runs pods until enough of them succeeded."},
-      {"JobSpec.completions", "How many pods must succeed."},
-      {"JobSpec.parallelism", "How many pods run at once."},
-      {"JobSpec.backoffLimit", "Failures before the Job counts as failed."},
-      {"JobSpec.ttlSecondsAfterFinished", "Seconds after the end until the Job is deleted."},
-      {"JobSpec.activeDeadlineSeconds", "Seconds until the Job is ended."},
-      {"JobSpec.suspend", "No pods run while it is true."},
-      {"CronJob", "Makes Jobs on a schedule."},
-      {"CronJobSpec.schedule", "When, in cron's five fields."},
-      {"CronJobSpec.timeZone", "The schedule's time zone; the controller's when not given."},
-      {"CronJobSpec.concurrencyPolicy", "Allow (default), Forbid or Replace, while an earlier Job still runs."},
-      {"CronJobSpec.jobTemplate", "The Jobs that are made."},
-      {"CronJobSpec.startingDeadlineSeconds", "How late a missed Job may still start."},
-      {"CronJobSpec.suspend", "No Jobs are made while it is true."},
-      {"CronJobSpec.successfulJobsHistoryLimit", "Finished Jobs that are kept; 3 when not given."},
-      {"CronJobSpec.failedJobsHistoryLimit", "Failed Jobs that are kept; 1 when not given."},
-      {"HorizontalPodAutoscaler", "Sets a workload's number of pods by load."},
-      {"HorizontalPodAutoscalerSpec.scaleTargetRef", "The workload."},
-      {"HorizontalPodAutoscalerSpec.minReplicas", "Never fewer; 1 when not given."},
-      {"HorizontalPodAutoscalerSpec.maxReplicas", "Never more."},
-      {"HorizontalPodAutoscalerSpec.metrics", "What is measured; the largest answer counts."},
-      {"HorizontalPodAutoscalerSpec.behavior", "How fast to grow and shrink."},
-      {"PriorityClass", "A name for a pod priority."},
-      {"PodDisruptionBudget", "How many pods of a set may be down by choice."},
-      {"PodDisruptionBudgetSpec.selector", "The pods."},
-      {"PersistentVolume", "A piece of storage of the cluster."},
-      {"PersistentVolumeClaim", "A request for storage."},
-      {"PersistentVolumeClaimSpec.accessModes", "How it is to be mounted."},
-      {"PersistentVolumeClaimSpec.resources", "How much storage."},
-      {"PersistentVolumeClaimSpec.storageClassName", "The StorageClass that provides it."},
-      {"StorageClass", "A way to make volumes."},
-      {"StorageClass.provisioner", "Who makes them."},
-      {"StorageClass.volumeBindingMode", "Immediate, or WaitForFirstConsumer: only once a pod is placed."},
-      {"Namespace", "A scope for names."},
-      {"ConfigMap", "Configuration data."},
-      {"ConfigMap.data", "Keys and texts."},
-      {"ConfigMap.immutable", "The data cannot be changed."},
-      {"Secret", "Data to be kept from view."},
-      {"Secret.data", "Keys and base64 values."},
-      {"Secret.stringData", "Keys and plain values; write-only, put into data."},
-      {"ResourceQuota", "Limits on what a namespace may use."},
-      {"LimitRange", "Bounds and defaults of single pods and containers."},
-      {"Lease", "A lock with a deadline."},
-      {"FlowSchema", "Which requests belong together, and to which priority level they go."},
-      {"FlowSchemaSpec.priorityLevelConfiguration", "The level. Where it is not there, the schema takes no request (condition Dangling)."},
-      {"FlowSchemaSpec.matchingPrecedence", "1 to 10000; of the schemas that match a request the lowest takes it. 1000 when not given."},
-      {"FlowSchemaSpec.distinguisherMethod", "What tells the flows of the schema apart; without it all its requests are one flow."},
-      {"FlowSchemaSpec.rules", "The requests: one rule must match. None when empty."},
-      {"FlowDistinguisherMethod.type", "ByUser or ByNamespace."},
-      {"FlowSchemaStatus.conditions", "Dangling: whether the level is missing."},
-      {"PolicyRulesWithSubjects.subjects", "Who asks: one must match."},
-      {"PolicyRulesWithSubjects.resourceRules", "Requests for objects."},
-      {"PolicyRulesWithSubjects.nonResourceRules", "Requests for paths such as /healthz."},
-      {"ResourcePolicyRule.verbs", "Verbs, or *."},
-      {"ResourcePolicyRule.apiGroups", "API groups, or *."},
-      {"ResourcePolicyRule.resources", "Resources, with subresources as nodes/status, or *."},
-      {"ResourcePolicyRule.clusterScope", "Whether requests without a namespace match."},
-      {"ResourcePolicyRule.namespaces", "Namespaces, or * for every one; a request without a namespace is none of them."},
-      {"NonResourcePolicyRule.nonResourceURLs", "Paths; /healthz/* is everything below, * is all."},
-      {"Subject.serviceAccount", "A service account by namespace and name; * as name is every one there."},
-      {"PriorityLevelConfiguration", "A part of the API server's capacity, and what happens to requests beyond it."},
-      {"PriorityLevelConfigurationSpec.type", "Limited, or Exempt: the level called exempt alone."},
-      {"PriorityLevelConfigurationSpec.limited", "How many requests are served at once, and what becomes of the others."},
-      {"PriorityLevelConfigurationSpec.exempt", "What of the capacity counts as the exempt level's, so that others may borrow it."},
-      {"LimitedPriorityLevelConfiguration.nominalConcurrencyShares",
-       "The level's share of all seats, beside the other levels' shares; 30 when not given, 0 lets one request at a time through."},
-      {"LimitedPriorityLevelConfiguration.lendablePercent", "How many of its seats other levels may borrow, in percent."},
-      {"LimitedPriorityLevelConfiguration.borrowingLimitPercent",
-       "How many seats it may borrow, in percent of its own; without it as many as there are."},
-      {"LimitedPriorityLevelConfiguration.limitResponse", "Queue or Reject what finds no seat."},
-      {"LimitResponse.type", "Queue: wait in a fair queue; Reject: 429 at once."},
-      {"QueuingConfiguration.queues", "Queues of the level; 64 when not given."},
-      {"QueuingConfiguration.handSize", "How many of them a flow may use; 8 when not given."},
-      {"QueuingConfiguration.queueLengthLimit", "Requests that may wait in one of them; 50 when not given."},
-      {"ClusterAutoscaler", "How the cluster adds and removes nodes."},
-      {"ClusterAutoscalerSpec.resourceLimits", "Bounds over all nodes."},
-      {"ClusterAutoscalerSpec.scaleDown", "Whether and when nodes are removed."},
-      {"ClusterAutoscalerSpec.podPriorityThreshold", "Pods below it neither add nor hold nodes."},
-      {"ClusterAutoscalerSpec.balanceSimilarNodeGroups", "Keep equal groups equally large."},
-      {"MachineAutoscaler", "Bounds of one MachineSet's size."},
-      {"MachineSet", "Keeps a number of equal machines."},
-      {"Machine", "A host for a node."},
-      {"ProvisioningRequest", "Room for a number of pods, asked for before they are there."},
-      {"ProvisioningRequestSpec.podSets", "How many pods of which PodTemplate."},
-      {"ProvisioningRequestSpec.provisioningClassName", "Whether the room is only looked for, or made."},
-      {"ProvisioningRequestSpec.parameters", "What the class reads: noRetry, partialCapacityCheck, ValidUntilSeconds, processorInstance."},
-  };
-  return table;
-}
-
-/// Those above, and what the groups' own files say.
-const Texts& texts() {
-  static const Texts all = [] {
-    Texts out = common_texts();
+const Facts<std::string_view>& sentences() {
+  static const auto all = [] {
+    Facts<std::string_view> out;
     for (std::string_view text : descriptions_texts())
       while (!text.empty()) {
         const auto line = text.substr(0, text.find('\n'));
@@ -320,14 +27,33 @@ const Texts& texts() {
   return all;
 }
 
+const Facts<std::vector<std::string_view>>& enums() {
+  static const auto all = [] {
+    Facts<std::vector<std::string_view>> out;
+    for (Fact& fact : read_facts(enums_texts())) {
+      std::ranges::replace(fact.words, R"("")", std::string_view());
+      for (const auto field : fact.of) out.emplace(field, fact.words);
+    }
+    return out;
+  }();
+  return all;
+}
+
+template <typename Said>
+Said said_of(const Facts<Said>& facts, std::string_view type, std::string_view field) {
+  std::string key(type.substr(type.rfind('.') + 1));
+  if (!field.empty()) key.append(".").append(field);
+  const auto found = facts.find(key);
+  return found == facts.end() ? Said() : found->second;
+}
+
 }  // namespace
 
 std::string_view describe(std::string_view type, std::string_view field) {
-  const std::string_view short_name = type.substr(type.rfind('.') + 1);
-  const std::string key = field.empty() ? std::string(short_name) : std::string(short_name) + "." + std::string(field);
-  if (const auto found = texts().find(key); found != texts().end()) return found->second;
-  const auto any = texts().find("." + std::string(field));
-  return field.empty() || any == texts().end() ? std::string_view() : any->second;
+  const auto own = said_of(sentences(), type, field);
+  return own.empty() && !field.empty() ? said_of(sentences(), "", field) : own;
 }
+
+std::vector<std::string_view> enum_values(std::string_view type, std::string_view field) { return said_of(enums(), type, field); }
 
 }  // namespace berth::model

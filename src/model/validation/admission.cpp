@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/go/url.h"
+#include "base/split.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
 #include "model/validation/webhook_client.h"
@@ -68,14 +69,12 @@ void service_path(std::string_view path, const Path& at, Errors& errors) {
   if (!path.starts_with('/')) errors.invalid(at, path, "must start with a '/'");
   std::string_view rest = path.substr(1);
   if (rest.ends_with('/')) rest.remove_suffix(1);
-  for (std::size_t i = 0, start = 0; start <= rest.size(); ++i) {
-    const std::size_t end = std::min(rest.find('/', start), rest.size());
-    const std::string_view step = rest.substr(start, end - start);
-    start = end + 1;
+  for (std::size_t i = 0; const auto step : split(rest, '/')) {
     if (step.empty())
       errors.invalid(at, path, fmt::format("segment[{}] may not be empty", i));
     else if (const std::string why = check_dns1123_subdomain(step); !why.empty())
       errors.invalid(at, path, fmt::format("segment[{}]: {}", i, why));
+    ++i;
   }
 }
 

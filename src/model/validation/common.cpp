@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include "base/split.h"
 #include "model/internal_form.h"
 #include "model/kind_hooks.h"
 #include "model/quantity.h"
@@ -20,11 +21,8 @@ bool matches_label(std::string_view text, bool (*edge)(char), std::string_view m
 }
 
 bool is_subdomain(std::string_view text) {
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find('.', start), text.size());
-    if (!matches_label(text.substr(start, end - start), is_lower_alnum, "-")) return false;
-    start = end + 1;
-  }
+  for (const auto label : split(text, '.'))
+    if (!matches_label(label, is_lower_alnum, "-")) return false;
   return true;
 }
 
@@ -72,11 +70,7 @@ void Errors::invalid(const Path& at, const Value& value, std::string_view senten
   if (is_full()) return;
   std::string shown = json::serialize(value);
   if (value.is_object() || value.is_array()) shown = escape_html(shown);
-  for (std::size_t start = 0; start <= sentences.size();) {
-    const std::size_t end = std::min(sentences.find('\n', start), sentences.size());
-    add(FieldError::Type::kInvalid, at, shown, sentences.substr(start, end - start));
-    start = end + 1;
-  }
+  for (const auto sentence : split(sentences, '\n')) add(FieldError::Type::kInvalid, at, shown, sentence);
 }
 void Errors::invalid(const Path& at, std::string_view value, std::string_view sentences) { invalid(at, Value(value), sentences); }
 void Errors::duplicate(const Path& at, const Value& value, std::string_view detail) {
@@ -226,9 +220,8 @@ bool is_ip(std::string_view text) {
     return text.size() < INET6_ADDRSTRLEN && inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
   }
   int parts = 0;
-  for (std::size_t start = 0; start <= text.size(); ++parts) {
-    const std::size_t end = std::min(text.find('.', start), text.size());
-    const std::string_view part = text.substr(start, end - start);
+  for (const auto part : split(text, '.')) {
+    ++parts;
     if (part.empty() || part.size() > 3 || (part.size() > 1 && part[0] == '0')) return false;
     int value = 0;
     for (const char c : part) {
@@ -236,7 +229,6 @@ bool is_ip(std::string_view text) {
       value = value * 10 + (c - '0');
     }
     if (value > 255) return false;
-    start = end + 1;
   }
   return parts == 4;
 }

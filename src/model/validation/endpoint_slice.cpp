@@ -1,6 +1,7 @@
 // EndpointSlices (pkg/apis/discovery/validation).
 #include <fmt/format.h>
 
+#include "base/split.h"
 #include "model/validation/ip_range.h"
 #include "model/validation/validation.h"
 
@@ -21,12 +22,8 @@ void full_domain_name(const Value& address, const Path& at, Errors& errors) {
   if (const std::string why = check_dns1123_subdomain(name); !why.empty()) return errors.invalid(at, name, why);
   if (name.find('.') == std::string_view::npos)
     return errors.invalid(at, name, "should be a domain with at least two segments separated by dots");
-  for (std::size_t start = 0; start <= name.size();) {
-    const std::size_t end = std::min(name.find('.', start), name.size());
-    if (const std::string why = check_dns1123_label(name.substr(start, end - start)); !why.empty())
-      return errors.invalid(at, name.substr(start, end - start), why);
-    start = end + 1;
-  }
+  for (const auto label : split(name, '.'))
+    if (const std::string why = check_dns1123_label(label); !why.empty()) return errors.invalid(at, label, why);
 }
 
 void address(const Value& value, std::string_view type, bool own, const Path& list_at, const Path& at, Errors& errors) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/go/cron.h"
+#include "base/split.h"
 #include "model/internal_form.h"
 #include "model/selector.h"
 #include "model/validation/validation.h"
@@ -188,10 +189,9 @@ Expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std:
 
 Expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions) {
   std::int64_t total = 0, last = -1;
-  for (std::size_t start = 0; start <= text.size() && !text.empty();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const auto interval = index_interval(text.substr(start, end - start), completions);
-    start = end + 1;
+  if (text.empty()) return total;
+  for (const auto part : split(text, ',')) {
+    const auto interval = index_interval(part, completions);
     if (!interval) return std::unexpected(interval.error());
     const auto [low, high] = *interval;
     if (low <= last) return std::unexpected(fmt::format("non-increasing order, previous: {}, current: {}", last, low));

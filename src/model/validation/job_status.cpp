@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/split.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -79,11 +80,8 @@ using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
 /// Those that are well-formed.
 Intervals intervals_of(std::string_view text, std::int64_t completions) {
   Intervals out;
-  for (std::size_t start = 0; start <= text.size() && !text.empty();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    if (const auto interval = index_interval(text.substr(start, end - start), completions)) out.push_back(*interval);
-    start = end + 1;
-  }
+  for (const auto part : split(text, ','))
+    if (const auto interval = index_interval(part, completions)) out.push_back(*interval);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/split.h"
 #include "model/quantity.h"
 #include "model/validation/ip_range.h"
 #include "model/validation/validation.h"
@@ -73,12 +74,8 @@ void amounts(const Value& doc, Errors& errors) {
 bool is_feature_name(std::string_view name) {
   const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (name.empty() || name.front() < 'A' || name.front() > 'Z') return false;
-  for (std::size_t start = 0; start <= name.size();) {
-    const std::size_t end = std::min(name.find('/', start), name.size());
-    const std::string_view part = name.substr(start, end - start);
+  for (const auto part : split(name, '/'))
     if (part.empty() || !std::ranges::all_of(part, is_plain)) return false;
-    start = end + 1;
-  }
   return true;
 }
 

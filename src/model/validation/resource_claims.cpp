@@ -1,6 +1,7 @@
 // DeviceClass, ResourceClaim and its status, ResourceClaimTemplate (pkg/apis/resource/validation).
 #include <fmt/format.h>
 
+#include "base/split.h"
 #include "model/validation/resource_parts.h"
 #include "model/validation/workload_parts.h"
 
@@ -31,12 +32,8 @@ void device_name(std::string_view name, const Path& at, Errors& errors) {
 void pool_name(std::string_view name, const Path& at, Errors& errors) {
   if (name.empty()) return errors.required(at);
   if (name.size() > 253) errors.too_long(at, 253);
-  for (std::size_t start = 0; start <= name.size();) {
-    const std::size_t end = std::min(name.find('/', start), name.size());
-    const std::string_view part = name.substr(start, end - start);
+  for (const auto part : split(name, '/'))
     if (const std::string why = check_dns1123_subdomain(part); !why.empty()) errors.invalid(at, part, why);
-    start = end + 1;
-  }
 }
 
 void class_name(std::string_view name, const Path& at, Errors& errors) {

@@ -1,6 +1,7 @@
 // ResourceSlices and DeviceTaintRules: pools of devices, and what is wrong with some (pkg/apis/resource/validation).
 #include <fmt/format.h>
 
+#include "base/split.h"
 #include "model/quantity.h"
 #include "model/validation/resource_parts.h"
 
@@ -34,12 +35,7 @@ bool is_semantic_version(std::string_view text) {
     return !part.empty() && std::ranges::all_of(part, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; });
   };
   const auto parts_are = [](std::string_view list, const auto& is_good) {
-    for (std::size_t start = 0; start <= list.size();) {
-      const std::size_t end = std::min(list.find('.', start), list.size());
-      if (!is_good(list.substr(start, end - start))) return false;
-      start = end + 1;
-    }
-    return true;
+    return std::ranges::all_of(split(list, '.').list(), is_good);
   };
   if (const auto plus = text.find('+'); plus != std::string_view::npos) {
     if (!parts_are(text.substr(plus + 1), is_word)) return false;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "base/split.h"
 #include "model/quantity.h"
 #include "model/validation/ip_range.h"
 #include "model/validation/validation.h"
@@ -177,12 +178,8 @@ void load_balancer(const Value& doc, const Path& at, Errors& errors) {
     const Path here = Path::map_key(annotations, kRanges);
     if (!has_one) errors.forbidden(here, kOnlyBalanced);
     const std::string_view text = without_spaces(get_string(doc, {"metadata", "annotations", kRanges}));
-    for (std::size_t start = 0; start <= text.size() && !text.empty();) {
-      const std::size_t end = std::min(text.find(',', start), text.size());
-      const std::string_view range = without_spaces(text.substr(start, end - start));
-      if (!is_cidr(range)) errors.invalid(here, range, kCidrText);
-      start = end + 1;
-    }
+    for (const auto part : split(text, ','))
+      if (const auto range = without_spaces(part); !text.empty() && !is_cidr(range)) errors.invalid(here, range, kCidrText);
   }
   if (json::find(doc, {"spec", "allocateLoadBalancerNodePorts"}) != nullptr && !has_one)
     errors.forbidden(at / "allocateLoadBalancerNodePorts", kOnlyBalanced);

@@ -5,6 +5,7 @@
 #include <re2/re2.h>
 
 #include "base/go/strings.h"
+#include "base/split.h"
 #include "model/quantity.h"
 
 namespace berth::model::validation {
@@ -165,11 +166,8 @@ void quobyte(const Value& source, const Path& at, Errors& errors) {
   } else if (get_string(source, {"tenant"}).size() >= 65) {
     errors.required(at / "tenant", "must be a UUID and may not exceed a length of 64 characters");
   } else {
-    for (std::size_t start = 0; start <= registry.size();) {
-      const std::size_t end = std::min(registry.find(',', start), registry.size());
-      if (!is_host_port(registry.substr(start, end - start))) errors.invalid(at / "registry", registry, kPairs);
-      start = end + 1;
-    }
+    for (const auto pair : split(registry, ','))
+      if (!is_host_port(pair)) errors.invalid(at / "registry", registry, kPairs);
   }
   need(source, "volume", at, errors);
 }
@@ -425,12 +423,8 @@ void volume_source(const Value& volume, std::string_view pod_name, bool is_pod, 
     if (one.key == "ephemeral" && !found && !pod_name.empty() && !name.empty()) {
       const std::string claim_name = fmt::format("{}-{}", pod_name, name);
       const std::string why = check_dns1123_subdomain(claim_name);
-      for (std::size_t start = 0; !why.empty() && start <= why.size();) {
-        const std::size_t end = std::min(why.find('\n', start), why.size());
-        errors.invalid(at / "name", name,
-                       fmt::format("PVC name {}: {}", json::serialize(Value(claim_name)), why.substr(start, end - start)));
-        start = end + 1;
-      }
+      for (const auto sentence : words(why, '\n'))
+        errors.invalid(at / "name", name, fmt::format("PVC name {}: {}", json::serialize(Value(claim_name)), sentence));
     }
     found = true;
   }

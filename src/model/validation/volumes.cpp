@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/split.h"
 #include "model/validation/volume_sources.h"
 
 namespace berth::model::validation {
@@ -23,12 +24,7 @@ void file_mode(const Value& holder, std::string_view key, const Path& at, Errors
 }
 
 bool path_goes_up(std::string_view path) {
-  for (std::size_t start = 0; start <= path.size();) {
-    const std::size_t end = std::min(path.find('/', start), path.size());
-    if (path.substr(start, end - start) == "..") return true;
-    start = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(words(path, '/').list(), [](std::string_view step) { return step == ".."; });
 }
 
 void descending_path(std::string_view path, const Path& at, Errors& errors) {

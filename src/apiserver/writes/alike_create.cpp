@@ -1,0 +1,272 @@
+// A creation that is like one before, and what it takes to have one before it: alike.h.
+#include "apiserver/representation/representation.h"
+#include "apiserver/writes/steps.h"
+#include "base/json_scan.h"
+#include "model/kind_hooks.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr int kMostNames = 8;  ///< Tried of those that are made up.
+constexpr std::size_t kMostTextBytes = 1024;
+constexpr std::size_t kSuffix = 5;  ///< Of what is made up.
+constexpr std::string_view kNamePath = "metadata.name";
+
+/// Where in a form of a kind what stands that differs.
+struct FormPlan {
+  enum : std::size_t { kName, kUid, kCreated, kOwners, kRevision };
+  std::unique_ptr<json::PathScanner> scanner;
+  std::vector<std::size_t> places;  ///< Of each free text, among the scanner's.
+  std::size_t size = 0;
+
+  FormPlan(const std::vector<model::FreeText>& texts, bool is_stored) {
+    std::vector<std::string> paths = {std::string(kNamePath), "metadata.uid", "metadata.creationTimestamp", "metadata.managedFields",
+                                      "metadata.resourceVersion"};
+    for (const auto& text : texts) {
+      const auto& path = is_stored && !text.stored_at.empty() ? text.stored_at : text.path;
+      places.push_back(path == kNamePath ? std::size_t{kName} : paths.size());
+      if (path != kNamePath) paths.push_back(path);
+    }
+    size = paths.size();
+    scanner = std::make_unique<json::PathScanner>(paths);
+  }
+};
+
+struct KindPlan {
+  const std::vector<model::FreeText>& texts;
+  FormPlan sent, stored;
+  explicit KindPlan(const std::vector<model::FreeText>& of) : texts(of), sent(of, false), stored(of, true) {}
+};
+
+/// Null: the kind has no free texts.
+const KindPlan* plan_of(const model::KindInfo& kind) {
+  static const auto kPlans = [] {
+    std::map<const model::KindInfo*, KindPlan> plans;
+    for (const auto& one : model::all_kinds())
+      if (const auto& texts = model::hooks_of(one).form->free_texts; !texts.empty()) plans.try_emplace(&one, texts);
+    return plans;
+  }();
+  const auto found = kPlans.find(&kind);
+  return found == kPlans.end() ? nullptr : &found->second;
+}
+
+/// Within the quotes; of what is no string nothing.
+std::string_view inside(std::string_view raw) {
+  return raw.size() < 2 || raw.front() != '"' || raw.back() != '"' ? std::string_view() : raw.substr(1, raw.size() - 2);
+}
+
+/// Whether a text stands for itself, and is in order.
+bool is_free(const model::FreeText& text, std::string_view said) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  return !said.empty() && said.size() <= kMostTextBytes && std::ranges::all_of(said, is_plain) && (text.fits == nullptr || text.fits(said));
+}
+
+/// Nothing: creations of this kind, or asked for like this one, always go the long way.
+std::optional<CutWrite> cut_creation(const Request& request) {
+  const auto* plan = plan_of(*request.kind);
+  if (plan == nullptr || !may_follow(request) || request.http.headers.get("Content-Type") != "application/json") return std::nullopt;
+  const std::string_view body = request.http.body;
+  std::vector<std::string_view> at(plan->sent.size);
+  if (!plan->sent.scanner->scan(body, at)) return std::nullopt;
+
+  CutWrite out;
+  std::vector<std::pair<std::string_view, std::size_t>> cuts;
+  for (std::size_t i = 0; i < plan->texts.size(); ++i) {
+    const auto said = inside(at[plan->sent.places[i]]);
+    const bool is_one = is_free(plan->texts[i], said);
+    out.texts.push_back({TextClass::kKept, is_one ? said : std::string_view()});
+    if (is_one) cuts.emplace_back(said, i);
+  }
+  std::ranges::sort(cuts, std::less<>(), [](const auto& one) { return one.first.data(); });
+  out.rest = begin_rest(request, body.size());
+  add_user(out.rest, request.user, request.user.name);
+  const char* from = body.data();
+  for (const auto& [said, index] : cuts) {
+    add_part(out.rest, {from, said.data()});
+    add_part(out.rest, std::to_string(index));
+    from = said.data() + said.size();
+  }
+  add_part(out.rest, {from, body.data() + body.size()});
+  return out;
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+/// The time in a list of field owners that has one entry; empty: it is another list.
+std::string_view time_of_owner(std::string_view owners) {
+  static const json::PathScanner scanner({"time"});
+  std::string_view time;
+  std::size_t entries = 0;
+  const bool is_list = json::for_each_element(owners, [&](std::string_view entry) {
+    std::array<std::string_view, 1> at;
+    if (++entries == 1 && scanner.scan(entry, at)) time = at[0];
+  });
+  return is_list && entries == 1 ? inside(time) : std::string_view();
+}
+
+/// What the long way made of a creation.
+struct Made {
+  const WriteOperation& operation;
+  const Proposal& proposal;
+  bool has_writer = true;  ///< Its field owners, if any, are who wrote it now.
+};
+
+/// Cuts one form of what was made. Nothing where anything in it cannot be told from something else.
+std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, const Made& made) {
+  const auto& texts = made.operation.draft->texts;
+  std::vector<std::string_view> at(plan.size);
+  if (!plan.scanner->scan(text, at)) return std::nullopt;
+  std::vector<Stencil::Place> places;
+  bool is_named = false;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].text.empty()) continue;
+    const auto now = inside(at[plan.places[i]]);
+    if (now != texts[i].text) return std::nullopt;
+    is_named = is_named || plan.places[i] == FormPlan::kName;
+    places.push_back({now, i});
+  }
+  if (is_named != made.operation.generate_name.empty()) return std::nullopt;
+  const auto name = inside(at[FormPlan::kName]), uid = inside(at[FormPlan::kUid]), created = inside(at[FormPlan::kCreated]);
+  const auto revision = inside(at[FormPlan::kRevision]);
+  std::vector<Stencil::Place> given;  // By the server.
+  if (!is_named) given.push_back({name, texts.size() + Pattern::kName});
+  given.push_back({uid, texts.size() + Pattern::kUid});
+  given.push_back({created, texts.size() + Pattern::kNow});
+  if (!at[FormPlan::kOwners].empty()) {
+    const auto time = time_of_owner(at[FormPlan::kOwners]);
+    if (!made.has_writer || time != created) return std::nullopt;
+    given.push_back({time, texts.size() + Pattern::kNow});
+  }
+  const auto& meta = made.proposal.meta;
+  if (uid.empty() || uid != meta.uid || name.empty() || name != meta.name || created.empty() || revision.data() == nullptr)
+    return std::nullopt;
+
+  // What stands anywhere else as well was taken there by somebody.
+  const std::string_view body = made.operation.request->http.body;
+  const auto is_explained = [&](std::string_view said) {
+    const std::string_view raw(said.data() - 1, said.size() + 2);
+    return count(text, raw) == count(body, raw) + static_cast<std::size_t>(std::ranges::count(given, said, &Stencil::Place::was));
+  };
+  if (!std::ranges::all_of(places, is_explained, &Stencil::Place::was) || !std::ranges::all_of(given, is_explained, &Stencil::Place::was))
+    return std::nullopt;
+  places.insert(places.end(), given.begin(), given.end());
+  const auto& made_up = made.operation.admission.made_up;
+  for (std::size_t i = 0; i < made_up.size(); ++i) {
+    const std::string_view own = made_up[i];
+    if (own.empty() || count(body, own) > 0) return std::nullopt;
+    for (auto found = text.find(own); found != std::string_view::npos; found = text.find(own, found + own.size()))
+      places.push_back({text.substr(found, own.size()), texts.size() + Pattern::kMadeUp + i});
+  }
+  places.push_back({revision, Stencil::kRevision});
+  return Stencil::cut(text, std::move(places));
+}
+
+/// Nothing: it cannot be told what of it is whose. `shown`: the answer, where it is not what is stored; of revision 0.
+std::optional<Pattern> pattern_of(const Made& made, std::string_view shown) {
+  const auto& plan = *plan_of(*made.operation.kind);
+  const auto& draft = *made.operation.draft;
+  auto stored = stencil_of(made.proposal.value, plan.stored, made);
+  if (!stored) return std::nullopt;
+  Pattern out{.stored = std::move(*stored), .labels = made.proposal.meta.labels, .circumstances = *draft.circumstances};
+  if (!shown.empty() && !(out.shown = stencil_of(shown, plan.sent, made))) return std::nullopt;
+  for (const auto& [path, text] : made.proposal.meta.fields) out.fields.push_back({path, text, std::nullopt});
+  for (std::size_t i = 0; i < draft.texts.size(); ++i) {
+    if (draft.texts[i].text.empty()) continue;
+    if (plan.texts[i].path == kNamePath) out.name = i;
+    const auto& path = plan.texts[i].stored_at.empty() ? plan.texts[i].path : plan.texts[i].stored_at;
+    const auto field = std::ranges::find(out.fields, path, &Pattern::Field::path);
+    if (field == out.fields.end()) continue;
+    if (field->text != draft.texts[i].text) return std::nullopt;
+    field->free = i;
+  }
+  out.generate_name = made.operation.generate_name;
+  for (const auto& text : made.operation.admission.made_up)
+    out.made_up.push_back(text.substr(0, text.size() - std::min(text.size(), kSuffix)));
+  return out;
+}
+
+/// A creation of which the long way need not ask more than admission does.
+bool follows_from_admission(const WritePipeline& writes, const WriteOperation& operation) {
+  const auto& own = rules_of(*operation.kind);
+  return !own.guard && !own.sign && !own.check_first && !own.check_last && !own.takes_addresses && writes.admission != nullptr;
+}
+
+/// What a creation is given: Pattern::Given. Made up in the order in which the long way does: a server with the same seed gives the same
+/// names.
+std::vector<std::string> given_to(Ground& ground, const Pattern& pattern, const CutWrite& cut) {
+  std::vector<std::string> out(Pattern::kMadeUp);
+  for (const auto& head : pattern.made_up) out.push_back(head + ground.names.suffix());
+  out[Pattern::kName] = pattern.name ? std::string(cut.texts[*pattern.name].text) : generated_name(ground, pattern.generate_name);
+  out[Pattern::kUid] = ground.names.uid();
+  out[Pattern::kNow] = ground.now_text();
+  return out;
+}
+
+std::vector<std::string_view> texts_of(const CutWrite& cut, const std::vector<std::string>& given) {
+  std::vector<std::string_view> out;
+  out.reserve(cut.texts.size() + given.size());
+  for (const auto& one : cut.texts) out.push_back(one.text);
+  out.insert(out.end(), given.begin(), given.end());
+  return out;
+}
+
+}  // namespace
+
+void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal) {
+  if (operation.draft == nullptr || operation.draft->base != nullptr || plan_of(*operation.kind) == nullptr) return;
+  std::string shown;
+  if (&storage_kind(*operation.kind) != operation.kind) {
+    const Representation form(writes.ground.loop, *operation.request);
+    if (!form.is_plain_json()) return;
+    auto text = with_revision(proposal.value, proposal.revision_offset, 0);
+    shown = form.of(StoredObject(proposal.key, make_bytes(std::move(text)), 0, 0, proposal.meta)).text;
+  }
+  if (auto pattern = pattern_of({operation, proposal, writes.options.tracks_every_writer}, shown))
+    writes.patterns->put(operation.draft->rest, std::move(*pattern));
+}
+
+namespace steps {
+
+StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
+  const auto& request = *operation->request;
+  if (!follows_from_admission(writes, *operation)) return Flow::kNext;
+  auto cut = cut_creation(request);
+  if (!cut) return Flow::kNext;
+  const auto pattern = follow(writes, *operation, *cut, nullptr);
+  if (pattern == nullptr) return Flow::kNext;
+  if (auto storable = check_storable(writes, operation); !storable) return storable;
+  writes.patterns->creations.add();
+  auto given = given_to(writes.ground, *pattern, *cut);
+  const auto texts = texts_of(*cut, given);
+  operation->name = given[Pattern::kName];
+  ObjectMeta meta{operation->ns, operation->name, given[Pattern::kUid], pattern->labels, {}, {}};
+  pattern->add_fields(texts, nullptr, meta);
+  auto proposal = proposal_of(writes.ground, storage_kind(*operation->kind), std::move(meta), pattern->stored.fill(texts));
+  proposal.expected = 0;
+  const bool shows_other = pattern->shown && Representation(writes.ground.loop, request).is_plain_json();
+  if (!shows_other) given = {};
+  writes.ground.cache->propose(std::move(proposal), [&writes, operation, pattern, shows_other, given = std::move(given),
+                                                     cut = std::move(*cut)](ProposeResult result) mutable {
+    const auto& kind = *operation->kind;
+    if (result) {
+      tell_way(writes, *operation, (*result)->meta.uid);
+      WriteOutcome outcome{std::move(*result), {}, true};
+      if (shows_other) outcome.shown = pattern->shown->fill(texts_of(cut, given), std::to_string(outcome.object->revision)).value;
+      return operation->done(std::move(outcome));
+    }
+    if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
+    if (pattern->name || ++operation->attempts >= kMostNames)
+      return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
+    // The name that was made up is somebody's: the long way makes up others.
+    operation->name = operation->request->info.name;
+    writes.ground.offload([&writes, operation] { run_steps(writes, operation); });
+  });
+  return Flow::kWaits;
+}
+
+}  // namespace steps
+}  // namespace berth::apiserver
