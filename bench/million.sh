@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A million pods: berth up with NODES simulated nodes, DEPLOYMENTS of REPLICAS each, as a time line until all are ready, then what standing still
+# A million pods: berth up with NODES simulated nodes, all with a heartbeat, DEPLOYMENTS of REPLICAS each, as a time line until all are ready, then what standing still
 # costs and what users do meanwhile takes. Prints a line for bench/history.jsonl.
 #
 #   bench/million.sh build/release/bin/berth [NODES 100000] [DEPLOYMENTS 1000] [REPLICAS 1000] [SECONDS of rest 300]
@@ -32,7 +32,7 @@ start_up
 trap 'stop_up; [ -n "${WORK:-}" ] || rm -rf "$work"' EXIT
 begin=$(now)
 until [ "$(kubectl get --raw '/api/v1/nodes?limit=1' | grep -o '"remainingItemCount":[0-9]*' | cut -d: -f2)" = "$((nodes - 1))" ]; do sleep 1; done
-sleep 10
+until [ "$(kubectl get --raw '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?limit=1' | grep -o '"remainingItemCount":[0-9]*' | cut -d: -f2)" = "$((nodes - 1))" ]; do sleep 1; done
 nodes_cpu=$(cpu) nodes_mb=$(rss); say "$nodes nodes: $(minus "$(now)" "$begin") s, $nodes_cpu s of processor time, $nodes_mb MB"
 
 kubectl create namespace million >/dev/null

@@ -332,8 +332,10 @@ void Fleet::advance(TimePoint now) {
 }
 
 /// Nodes and pods take turns: heartbeats of very many nodes, which a busy server takes as they come due, must not keep every pod waiting.
+/// Only when they come so late that nodes would soon be taken for lost they go first.
 std::optional<Write> Fleet::next_write(TimePoint now) {
-  pods_turn_ = !pods_turn_;
+  const bool are_nodes_late = !node_queue_.empty() && node_queue_.front()->next_lease + options_.lease_period < now;
+  pods_turn_ = !pods_turn_ && !are_nodes_late;
   auto write = pods_turn_ ? next_pod_write(now) : next_node_write(now);
   if (!write) write = pods_turn_ ? next_node_write(now) : next_pod_write(now);
   if (!write && !events_.empty()) {
