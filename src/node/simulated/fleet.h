@@ -19,7 +19,10 @@
 #include "node/eviction/manager.h"
 #include "node/simulated/pod_simulation.h"
 #include "node/simulated/scenario.h"
-#include "placement/numa/refusal.h"
+
+namespace berth::placement::numa {
+struct Refusal;
+}
 
 namespace berth::node::simulated {
 
