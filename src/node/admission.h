@@ -10,9 +10,11 @@
 #include "model/selector.h"
 #include "model/views/common.h"
 #include "node/eviction/pod_facts.h"
-#include "node/numa/shared.h"
+#include "placement/numa/refusal.h"
 
 namespace berth::node {
+
+using placement::numa::Refusal;
 
 /// The node as admission sees it.
 struct AdmissionNode {

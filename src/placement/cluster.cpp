@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "model/views/node_topology_view.h"
 #include "placement/cluster_journal.h"
 
 namespace berth::placement {

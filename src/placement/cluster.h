@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 #include "model/views/device_views.h"
-#include "model/views/node_topology_view.h"
 #include "model/views/node_view.h"
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
@@ -20,6 +19,10 @@
 #include "placement/pages.h"
 #include "placement/resource.h"
 #include "placement/sharded_map.h"
+
+namespace berth::model {
+struct NodeTopologyView;
+}
 
 namespace berth::placement {
 
@@ -89,8 +92,9 @@ struct ImageState {
 struct NodeInfo {
   NodeIndex index;
   std::string name;
-  model::NodeViewPtr node;              ///< Null while only pods speak of the node: never a candidate.
-  model::NodeTopologyViewPtr topology;  ///< The NodeResourceTopology of its name; null: nothing is known of its NUMA nodes.
+  model::NodeViewPtr node;  ///< Null while only pods speak of the node: never a candidate.
+  std::shared_ptr<const model::NodeTopologyView>
+      topology;  ///< The NodeResourceTopology of its name; null: nothing is known of its NUMA nodes.
   Resource allocatable, requested;
   std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
   std::vector<PodInfoPtr> pods;  ///< In order of arrival.
@@ -334,9 +338,9 @@ class Cluster {
   void put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key);
   void put_attachment(std::shared_ptr<const model::VolumeAttachmentView> attachment);
   bool drop_attachment(std::string_view name);
-  void put_topology(const model::NodeTopologyViewPtr& topology);
+  void put_topology(const std::shared_ptr<const model::NodeTopologyView>& topology);
   bool drop_topology(std::string_view name);
-  void tell_topology(std::string_view node_name, model::NodeTopologyViewPtr topology);
+  void tell_topology(std::string_view node_name, std::shared_ptr<const model::NodeTopologyView> topology);
   template <typename T>
   bool drop(TablePtr<T>& table, std::string_view key);
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "model/views/pod_view.h"
 #include "node/numa/shared.h"
 
 namespace berth::node::cpus {

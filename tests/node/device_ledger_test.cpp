@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/views/pod_view.h"
+
 namespace berth::node::devices {
 namespace {
 

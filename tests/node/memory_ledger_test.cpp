@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "model/views/pod_view.h"
 #include "node/numa/memory_manager.h"
 
 namespace berth::node::numa {

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "client/client.h"
+#include "model/views/pod_view.h"
 #include "node/agent/machine.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/topology_reporter.h"

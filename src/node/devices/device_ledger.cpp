@@ -271,8 +271,7 @@ void DeviceLedger::tell(numa::Offer& offer) const {
       for (const auto& [resource, devices] : held_devices(uid, name))
         for (const auto& [id, device] : devices)
           if (const numa::NodeSet near = nodes_near(device); near != 0) theirs[{resource, near}].insert(id);
-    for (const auto& [what, ids] : theirs)
-      offer.holders[uid].push_back({what.second, what.first, static_cast<std::int64_t>(ids.size())});
+    for (const auto& [what, ids] : theirs) offer.holders[uid].push_back({what.second, what.first, static_cast<std::int64_t>(ids.size())});
   }
 }
 

@@ -17,9 +17,12 @@
 #include "base/version.h"
 #include "node/eviction/kubelet_config.h"
 #include "node/eviction/manager.h"
-#include "node/numa/shared.h"
 #include "node/simulated/pod_simulation.h"
 #include "node/simulated/scenario.h"
+
+namespace berth::placement::numa {
+struct Refusal;
+}
 
 namespace berth::node::simulated {
 
@@ -180,7 +183,7 @@ class Fleet {
   void see_numa(const NodeRef& node, const json::Value& document);
   void numa_changed(const NodeRef& node);
   [[nodiscard]] std::set<std::string> active_pods(const Node& node) const;
-  std::optional<Refusal> refuse_by_numa(Node& node, const json::Value& pod);
+  std::optional<placement::numa::Refusal> refuse_by_numa(Node& node, const json::Value& pod);
   std::optional<Write> topology_write(Node& node, TimePoint now);
   /// Extended resources that somebody gave the node by its capacity are allocatable, as a kubelet has it; whether there are new ones.
   static bool see_extended_resources(Node& node, const json::Value& document);

@@ -9,9 +9,9 @@
 
 namespace berth::node::simulated {
 
-/// On a Node object: "2,policy=single-numa-node,scope=pod,full-pcpus-only=2": so many NUMA nodes, among which the node's processors, memory,
-/// huge pages and extended resources are parted evenly; a kubelet with static CPU and memory managers and that topology manager. The last:
-/// cores of so many threads, of which only whole ones are given. What is reserved of processors is the first NUMA node's.
+/// On a Node object: "2,policy=single-numa-node,scope=pod,full-pcpus-only=2": so many NUMA nodes, among which the node's processors,
+/// memory, huge pages and extended resources are parted evenly; a kubelet with static CPU and memory managers and that topology manager.
+/// The last: cores of so many threads, of which only whole ones are given. What is reserved of processors is the first NUMA node's.
 inline constexpr std::string_view kNumaAnnotation = "sim.berth.dev/numa";
 
 struct NumaTemplate {

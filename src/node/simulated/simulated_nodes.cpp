@@ -12,8 +12,8 @@
 #include "base/mutex.h"
 #include "client/informer.h"
 #include "net/tracing/tracer.h"
-#include "node/simulated/devices.h"
 #include "node/numa/topology_report.h"
+#include "node/simulated/devices.h"
 #include "node/simulated/kubelet_endpoints.h"
 
 namespace berth::node::simulated {

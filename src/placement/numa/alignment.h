@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "placement/numa/refusal.h"
 #include "placement/numa/wishes.h"
 
 namespace berth::placement::numa {
@@ -66,12 +67,6 @@ struct AlignmentPolicy {
 /// What all that is given agrees on best (topologymanager, HintMerger).
 [[nodiscard]] Hint merge(const AlignmentPolicy& policy, const Machine& machine, const std::vector<HintsByResource>& hints);
 [[nodiscard]] bool is_admitted(const AlignmentPolicy& policy, const Hint& merged);
-
-/// Why a node does not take a pod: becomes the pod's status.reason and, behind "Pod was rejected: ", its message.
-struct Refusal {
-  std::string reason, message;
-  std::string container{};  ///< For which one of the pod's; empty: for none of them alone.
-};
 
 /// Who gives something that lies near NUMA nodes. Called by one thread, one pod after the other.
 class Giver {

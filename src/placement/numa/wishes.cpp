@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/views/pod_view.h"
+
 namespace berth::placement::numa {
 namespace {
 

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/views/pod_view.h"
+namespace berth::model {
+struct PodView;
+}
 
 namespace berth::placement::numa {
 
