@@ -118,26 +118,6 @@ void read_expanders(const Reader& at, Options& out) {
 
 }  // namespace
 
-std::string_view expander_name(Expander expander) {
-  switch (expander) {
-    case Expander::kRandom:
-      return "random";
-    case Expander::kLeastWaste:
-      return "least-waste";
-    case Expander::kMostPods:
-      return "most-pods";
-    case Expander::kLeastNodes:
-      return "least-nodes";
-    case Expander::kPriority:
-      return "priority";
-    case Expander::kPrice:
-      return "price";
-    case Expander::kGrpc:
-      return "grpc";
-  }
-  return "random";
-}
-
 Options Options::read(const Reader& object) {
   Options out;
   if (!object.expect_object()) return out;

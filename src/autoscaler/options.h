@@ -19,7 +19,6 @@ namespace berth::autoscaler {
 
 /// How one of several groups that would help is chosen.
 enum class Expander { kRandom, kLeastWaste, kMostPods, kLeastNodes, kPriority, kPrice, kGrpc };
-std::string_view expander_name(Expander expander);
 
 struct Bounds {
   std::int64_t min = 0;

@@ -330,8 +330,6 @@ Value Value::semver(std::string_view text) {
   return opaque(std::make_shared<const Semver>(std::move(*parsed)));
 }
 
-Type Value::as_type() const { return std::static_pointer_cast<const TypeNode>(owner_); }
-
 std::string_view type_name(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::kNull:

@@ -116,7 +116,6 @@ class Value {
   [[nodiscard]] std::int32_t nanos() const { return nanos_; }
   [[nodiscard]] const List& as_list() const { return *static_cast<const List*>(object_); }
   [[nodiscard]] const Map& as_map() const { return *static_cast<const Map*>(object_); }
-  [[nodiscard]] Type as_type() const;
   [[nodiscard]] const Opaque& as_opaque() const { return *static_cast<const Opaque*>(object_); }
   /// The value inside an optional, or null for none().
   [[nodiscard]] const Value* optional_value() const { return static_cast<const Value*>(object_); }

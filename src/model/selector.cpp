@@ -225,8 +225,6 @@ std::string string_of(const json::Value& value) { return value.is_string() ? std
 
 }  // namespace
 
-Result<Requirement> checked_requirement(Requirement requirement) { return checked(std::move(requirement)); }
-
 std::vector<std::string> requirement_problems(const Requirement& requirement, std::string_view path) {
   const auto& [key, op, values] = requirement;
   std::vector<std::string> out;

@@ -43,9 +43,6 @@ struct Requirement {
   [[nodiscard]] auto parts() const { return std::tie(key, op, values); }
 };
 
-/// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has
-/// Kubernetes' words.
-Result<Requirement> checked_requirement(Requirement requirement);
 /// All that is wrong with a requirement, each finding led by `path` and its field; empty when nothing is.
 std::vector<std::string> requirement_problems(const Requirement& requirement, std::string_view path);
 /// Several errors as one: "a", or "[a, b]" without repetitions (apimachinery util/errors Aggregate).

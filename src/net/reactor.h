@@ -65,7 +65,6 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   void run_slow(Task task) { slow_.push_back(std::move(task)); }
   /// The time at the start of the batch.
   [[nodiscard]] MonotonicTime now() const { return now_; }
-  [[nodiscard]] std::size_t sink_count() const { return sinks_.size(); }
 
  private:
   Reactor();

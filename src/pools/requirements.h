@@ -29,8 +29,6 @@ class ValueSet {
   [[nodiscard]] bool admits(const std::string* value) const;
   /// The values that are named, where only these are admitted; sorted.
   [[nodiscard]] const std::optional<std::set<std::string>>& named() const { return named_; }
-  /// DoesNotExist or NotIn alone: a node without the label is right.
-  [[nodiscard]] bool may_be_absent() const { return may_be_absent_; }
 
   std::int64_t min_values = 0;  ///< 0: no matter.
 

@@ -83,12 +83,6 @@ std::vector<QuotaNode> QuotaTree::queues_below(QuotaNode node) const {
   return out;
 }
 
-std::vector<QuotaNode> QuotaTree::cohort_nodes() const {
-  std::vector<QuotaNode> out;
-  for (const auto& [name, node] : cohorts_) out.push_back(node);
-  return out;
-}
-
 Amount QuotaTree::value(const FlavorAmounts& amounts, const FlavorResource& what) {
   const auto found = amounts.find(what);
   return found == amounts.end() ? 0 : found->second;

@@ -28,7 +28,6 @@ class QuotaTree {
   [[nodiscard]] std::span<const QuotaNode> cohorts_of(QuotaNode cohort) const { return at(cohort).cohorts; }
   /// Of a root that is a ClusterQueue: itself.
   [[nodiscard]] std::vector<QuotaNode> queues_below(QuotaNode node) const;
-  [[nodiscard]] std::vector<QuotaNode> cohort_nodes() const;
 
   /// What may still be used, borrowing included; negative where more is used than there is.
   [[nodiscard]] Amount available(QuotaNode node, const FlavorResource& what) const;

@@ -250,7 +250,6 @@ void Cluster::deschedule() {
     descheduler_ =
         std::make_unique<descheduler::Descheduler>(links_["descheduler"], std::move(options), std::make_shared<metrics::Registry>());
   }
-  ++descheduler_cycles_;
   (void)descheduler_->run_once();  // What it could not read it says in the log; the next cycle tries again.
 }
 

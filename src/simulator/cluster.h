@@ -83,8 +83,6 @@ class Cluster {
   /// Null before start.
   node::simulated::SimulatedNodes* nodes() { return nodes_.get(); }
   scheduler::Scheduler* scheduler() { return scheduler_.get(); }
-  /// Cycles of the descheduler so far, and what they could not do.
-  [[nodiscard]] std::int64_t descheduler_cycles() const { return descheduler_cycles_; }
   /// How often the controllers were started.
   [[nodiscard]] std::int64_t controller_starts() const { return controller_starts_; }
 
@@ -117,7 +115,7 @@ class Cluster {
   std::shared_ptr<pools::Runner> pools_;
   std::unique_ptr<descheduler::Descheduler> descheduler_;
   TimerId descheduler_timer_ = TimerId::kNone;
-  std::int64_t descheduler_cycles_ = 0, controller_starts_ = 0;
+  std::int64_t controller_starts_ = 0;
   bool steady_ = true, may_be_steady_ = true;
 };
 

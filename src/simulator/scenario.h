@@ -104,7 +104,7 @@ struct Fault {
   json::Value taint;
   Duration delay{};       ///< kSlowApi: before every answer; kClock: by how much (may be negative).
   double share = 0;       ///< kFailingApi: of requests, answered with 503.
-  std::string component;  ///< kRestart, kCut, kClock: one of component_names().
+  std::string component;  ///< kRestart, kCut, kClock: "scheduler", "controllers", …
   std::string text;       ///< For people: "zone b is lost".
 };
 
@@ -190,9 +190,6 @@ struct Comparison {
   std::int64_t seeds = 1;
   std::vector<std::string> notes;
 };
-
-/// "scheduler", "controllers", … : what can be restarted.
-const std::vector<std::string_view>& component_names();
 
 /// Reads a scenario, or takes a recording or an audit log for one that plays it again; its files are looked for beside it. The error lists
 /// every problem, a line each: FILE:LINE: PATH: what.

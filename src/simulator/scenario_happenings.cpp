@@ -69,11 +69,6 @@ void read_taint(const config::Reader& at, Fault& out) {
 
 }  // namespace
 
-const std::vector<std::string_view>& component_names() {
-  static const std::vector<std::string_view> names(kComponents.begin(), kComponents.end());
-  return names;
-}
-
 void note_what_never_comes(const config::Reader& at, const Arrivals& when, const PartContext& context) {
   if (context.duration <= Duration(0)) return;
   const Duration first = !when.times.empty() ? when.times.front() : when.from;

@@ -61,7 +61,6 @@ class RuleIndex {
     [[nodiscard]] bool contains(std::uint32_t rule) const;
   };
   [[nodiscard]] std::array<Matching, 4> matching(const Attributes& attributes) const;
-  [[nodiscard]] bool allows_path(const Attributes& attributes) const;
 
   const std::vector<PolicyRule> rules_;
   std::size_t size_ = 0;

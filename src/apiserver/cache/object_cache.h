@@ -43,7 +43,6 @@ class StoredMeta {
   [[nodiscard]] const model::Labels& labels() const { return labels_; }
   /// A selectable field by path, metadata.name and metadata.namespace included; "" when absent.
   [[nodiscard]] std::string_view field(std::string_view path) const;
-  [[nodiscard]] std::size_t field_count() const { return field_count_; }
 
  private:
   friend struct StoredObject;

@@ -41,8 +41,6 @@ class Shape {
   [[nodiscard]] std::string_view merge_key() const {
     return field_ == nullptr ? std::string_view{} : std::string_view(field_->patch_merge_key);
   }
-  /// Strategic merge: patchStrategy retainKeys.
-  [[nodiscard]] bool retains_keys() const { return field_ != nullptr && field_->patch_retain_keys; }
   [[nodiscard]] bool is_known() const { return ref_ != nullptr; }
   /// A struct's field whose presence in Go's JSON does not depend on being set (spec, status, template, containers, …): its own path is
   /// never owned, only what is below it.

@@ -227,7 +227,7 @@ StepResult decode_binding(WritePipeline& writes, const WritePtr& operation) {
   operation->subresource = "binding";
   operation->admission.object_api_version = "v1";
   operation->admission.object_kind = "Binding";
-  operation->document = std::move(*binding);
+  operation->candidate.document = std::move(*binding);
   operation->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*request, outcome.error());
     writes.respond.document(*request, 201, created_status());
@@ -244,7 +244,7 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
   auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, writes.ground.loop.now());
   if (!bytes) {
-    operation->change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
+    operation->decoded.change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
     enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
     return Flow::kNext;
   }

@@ -91,13 +91,13 @@ StepResult decode_connect(WritePipeline&, const WritePtr& operation) {
   operation->admission.object_kind = model::subresource_of(*request.kind, request.info.subresource).kind;
   auto options = connect_options(request, operation->admission.object_kind);
   if (!options) return std::unexpected(std::move(options.error()));
-  operation->document = std::move(*options);
+  operation->candidate.document = std::move(*options);
   return Flow::kNext;
 }
 
 StepResult connect(WritePipeline&, const WritePtr& operation) {
   const auto& admitted = operation->admission.object;
-  if (!json::equal(operation->document, admitted))
+  if (!json::equal(operation->candidate.document, admitted))
     if (const auto trouble = take_options(*operation->request, admitted))
       return std::unexpected(model::internal_error("admission: " + *trouble));
   operation->done(WriteOutcome{});

@@ -75,7 +75,7 @@ void delete_pod(WritePipeline& writes, const EvictionPtr& eviction, bool guard_u
   if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
     json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
   auto deletion = make_write(writes, request, WriteMode::kDeleteAdmitted);
-  deletion->options = eviction->options;
+  deletion->decoded.options = eviction->options;
   deletion->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*request, outcome.error());
     writes.respond.document(*request, 201, created_status());
@@ -111,7 +111,7 @@ void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
   if (request->dry_run) return delete_pod(writes, eviction, true);
   auto operation = make_write(writes, request, WriteMode::kMark);
   operation->subresource = "status";
-  operation->change = std::make_unique<DisruptionMark>(writes, eviction);
+  operation->decoded.change = std::make_unique<DisruptionMark>(writes, eviction);
   operation->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*eviction->request, outcome.error());
     // The mark is a change of our own.
@@ -179,20 +179,20 @@ StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
   if (!body) return std::unexpected(std::move(body.error().status));
   if (json::get_string(*body, {"metadata", "name"}) != request->info.name)
     return std::unexpected(model::bad_request("name in URL does not match name in Eviction object"));
-  operation->options = json::Object();
-  if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) operation->options = *given;
-  if (auto wrong = check_delete_options(operation->options)) return std::unexpected(std::move(*wrong));
-  if (!json::get_array(operation->options, {"dryRun"}).empty()) request->dry_run = operation->dry_run = true;
+  operation->decoded.options = json::Object();
+  if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) operation->decoded.options = *given;
+  if (auto wrong = check_delete_options(operation->decoded.options)) return std::unexpected(std::move(*wrong));
+  if (!json::get_array(operation->decoded.options, {"dryRun"}).empty()) request->dry_run = operation->dry_run = true;
   operation->admission.object_api_version = "policy/v1";
   operation->admission.object_kind = "Eviction";
-  operation->document = std::move(*body);
+  operation->candidate.document = std::move(*body);
   return Flow::kNext;
 }
 
 StepResult evict(WritePipeline& writes, const WritePtr& operation) {
   auto eviction = std::make_shared<EvictionRequest>();
   eviction->request = operation->request;
-  eviction->options = std::move(operation->options);
+  eviction->options = std::move(operation->decoded.options);
   evict_admitted(writes, eviction);
   return Flow::kWaits;
 }

@@ -266,7 +266,7 @@ StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation) 
   answer_scale(writes, operation);
   auto applied = applied_scale(operation->request);
   if (!applied) return std::unexpected(std::move(applied.error()));
-  operation->change = std::make_unique<AppliedScale>(writes, operation->request, std::move(*applied));
+  operation->decoded.change = std::make_unique<AppliedScale>(writes, operation->request, std::move(*applied));
   return Flow::kNext;
 }
 
@@ -275,7 +275,7 @@ StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = operation->request;
   auto next = next_scale(*request);
   if (!next) return std::unexpected(std::move(next.error()));
-  operation->change = std::make_unique<Scaled>(request, std::move(*next));
+  operation->decoded.change = std::make_unique<Scaled>(request, std::move(*next));
   return Flow::kNext;
 }
 

@@ -115,22 +115,22 @@ StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
     return std::unexpected(other_namespace());
   operation->admission.object_api_version = "authentication.k8s.io/v1";
   operation->admission.object_kind = "TokenRequest";
-  operation->document = std::move(*body);
+  operation->candidate.document = std::move(*body);
   return Flow::kNext;
 }
 
 StepResult check_token_request(WritePipeline& writes, const WritePtr& operation) {
   auto spec = token_spec(*operation->request, *writes.ground.cache, operation->admission.object);
   if (!spec) return std::unexpected(std::move(spec.error()));
-  operation->token = std::make_shared<const TokenSpec>(std::move(*spec));
+  operation->granted.token = std::make_shared<const TokenSpec>(std::move(*spec));
   return Flow::kNext;
 }
 
 StepResult issue_token(WritePipeline& writes, const WritePtr& operation) {
-  auto issued = writes.options.token_issuer->issue(*operation->token);
+  auto issued = writes.options.token_issuer->issue(*operation->granted.token);
   if (!issued) return std::unexpected(std::move(issued.error()));
   writes.respond.document(*operation->request, 201,
-                          token_answer(operation->admission.object, *operation->token, *issued, writes.ground.now_text()));
+                          token_answer(operation->admission.object, *operation->granted.token, *issued, writes.ground.now_text()));
   return Flow::kWaits;
 }
 

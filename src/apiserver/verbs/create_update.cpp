@@ -42,7 +42,7 @@ StepResult decode_new(WritePipeline&, const WritePtr& operation) {
   auto document = decode_object_body(*operation->request);
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*operation->request, *document, false); !matched) return std::unexpected(std::move(matched.error()));
-  operation->document = std::move(*document);
+  operation->candidate.document = std::move(*document);
   return Flow::kNext;
 }
 
@@ -54,7 +54,7 @@ StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation) 
   });
   if (!document) return std::unexpected(std::move(document.error()));
   if (auto matched = match_path(*request, *document, true); !matched) return std::unexpected(std::move(matched.error()));
-  operation->change = std::make_unique<Replacement>(writes, request, std::move(*document));
+  operation->decoded.change = std::make_unique<Replacement>(writes, request, std::move(*document));
   return Flow::kNext;
 }
 

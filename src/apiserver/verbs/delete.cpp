@@ -25,8 +25,9 @@ std::vector<std::string> finalizers_after(const WriteOperation& deletion, const 
     }
     finalizers.emplace_back(text);
   }
-  std::string policy(json::get_string(deletion.options, {"propagationPolicy"}));
-  if (const auto* orphan = json::find(deletion.options, "orphanDependents"); policy.empty() && orphan != nullptr && orphan->is_bool())
+  std::string policy(json::get_string(deletion.decoded.options, {"propagationPolicy"}));
+  if (const auto* orphan = json::find(deletion.decoded.options, "orphanDependents");
+      policy.empty() && orphan != nullptr && orphan->is_bool())
     policy = orphan->get_bool() ? "Orphan" : "Background";
   if (policy.empty() && has_policy_finalizer) {
     // What an earlier deletion asked for stays.
@@ -43,7 +44,7 @@ std::vector<std::string> finalizers_after(const WriteOperation& deletion, const 
 /// Seconds between being told to end and going; nullopt for kinds without grace.
 std::optional<std::int64_t> grace_of(const WriteOperation& deletion, const json::Value& document) {
   const auto& own = life_of(*deletion.kind).grace_seconds;
-  return own ? std::optional(own(deletion.options, document)) : std::nullopt;
+  return own ? std::optional(own(deletion.decoded.options, document)) : std::nullopt;
 }
 
 struct Mark {
@@ -110,9 +111,9 @@ bool is_being_emptied(const json::Value& document) {
 
 void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
   if (result && mark.remove_next) {
-    deletion->marked = std::move(*result);
+    deletion->granted.marked = std::move(*result);
     // The state that was asked for is the one before this step.
-    json::erase(deletion->options, {"preconditions", "resourceVersion"});
+    json::erase(deletion->decoded.options, {"preconditions", "resourceVersion"});
     return try_again(writes, deletion, Stage::kRead);
   }
   if (result) {
@@ -141,7 +142,7 @@ void delete_next(WritePipeline& writes, const std::shared_ptr<CollectionDeletion
   auto deletion = make_write(writes, all->request, WriteMode::kDeleteMember);
   deletion->ns = object.meta.ns;
   deletion->name = object.meta.name;
-  deletion->options = all->options;
+  deletion->decoded.options = all->options;
   deletion->done = [&writes, all](model::ApiResult<WriteOutcome> outcome) {
     // Gone meanwhile is what was wanted.
     if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
@@ -171,7 +172,7 @@ StepResult decode_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& request = deletion->request;
   auto delete_options = take_delete_options(*request);
   if (!delete_options) return std::unexpected(std::move(delete_options.error()));
-  deletion->options = std::move(*delete_options);
+  deletion->decoded.options = std::move(*delete_options);
   deletion->dry_run = request->dry_run;
   deletion->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*request, outcome.error());
@@ -184,18 +185,18 @@ StepResult decode_deletion(WritePipeline& writes, const WritePtr& deletion) {
 
 StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
-  deletion->base = writes.ground.cache->get(object_key(kind, deletion->ns, deletion->name));
+  deletion->candidate.base = writes.ground.cache->get(object_key(kind, deletion->ns, deletion->name));
   // Marked to go at once, it may be gone already: its node was faster. One of the same name that came since is another.
-  if (const auto& marked = deletion->marked;
-      marked != nullptr && (deletion->base == nullptr || deletion->base->meta.uid != marked->meta.uid)) {
+  if (const auto& marked = deletion->granted.marked;
+      marked != nullptr && (deletion->candidate.base == nullptr || deletion->candidate.base->meta.uid != marked->meta.uid)) {
     deletion->done(WriteOutcome{.object = marked, .gone = true});
     return Flow::kWaits;
   }
-  if (deletion->base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
-  if (auto wrong =
-          refuse_deletion(kind, deletion->name, deletion->options, deletion->base->meta.uid, std::to_string(deletion->base->revision)))
+  if (deletion->candidate.base == nullptr) return std::unexpected(model::not_found(kind.group, kind.plural, deletion->name));
+  if (auto wrong = refuse_deletion(kind, deletion->name, deletion->decoded.options, deletion->candidate.base->meta.uid,
+                                   std::to_string(deletion->candidate.base->revision)))
     return std::unexpected(std::move(*wrong));
-  if (life_of(kind).is_namespace && is_being_emptied(decode_object(*deletion->base)))
+  if (life_of(kind).is_namespace && is_being_emptied(decode_object(*deletion->candidate.base)))
     return std::unexpected(model::conflict(
         kind.group, kind.plural, deletion->name,
         "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
@@ -208,9 +209,9 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
 
 StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
   if (deletion->is_admitted) return Flow::kNext;
-  writes.versions.read_converted(deletion->request, deletion->base, [&writes, deletion](model::ApiResult<json::Value> shown) {
+  writes.versions.read_converted(deletion->request, deletion->candidate.base, [&writes, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
-    deletion->current = std::move(*shown);
+    deletion->candidate.current = std::move(*shown);
     run_steps(writes, deletion);
   });
   return Flow::kWaits;
@@ -220,20 +221,21 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
   // Who is asked of the deletion may take his time: what is marked is what is there by then.
   if (auto found = find_victim(writes, deletion); !found || *found == Flow::kWaits) return found;
-  auto document = decode_object(*deletion->base);
+  auto document = decode_object(*deletion->candidate.base);
   if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
   const auto mark = mark_deleted(*deletion, document, writes.ground.loop.now());
   if (mark.unchanged) {
-    deletion->done(WriteOutcome{.object = deletion->base});
+    deletion->done(WriteOutcome{.object = deletion->candidate.base});
     return Flow::kWaits;
   }
   auto proposal = proposal_of(writes.ground, storage_kind(kind), document);
   if (deletion->dry_run) {
-    deletion->done(WriteOutcome{.object = as_if_stored(*deletion->base, std::move(proposal)), .gone = mark.remove_now || mark.remove_next});
+    deletion->done(
+        WriteOutcome{.object = as_if_stored(*deletion->candidate.base, std::move(proposal)), .gone = mark.remove_now || mark.remove_next});
     return Flow::kWaits;
   }
   auto before = takes_addresses(kind) && mark.remove_now ? std::move(document) : json::Value();
-  proposal.expected = deletion->base->revision;
+  proposal.expected = deletion->candidate.base->revision;
   proposal.is_delete = mark.remove_now;
   if (mark.remove_now) proposal.value.clear();
   writes.ground.cache->propose(std::move(proposal), [&writes, deletion, mark, before = std::move(before)](ProposeResult result) {

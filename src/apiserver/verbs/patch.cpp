@@ -386,7 +386,7 @@ StepResult decode_patch(WritePipeline& writes, const WritePtr& operation) {
   if (is_of_type && request->query.has("force"))
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kForbidden, "force", "may not be specified for non-apply patch"));
   if (!change) return std::unexpected(std::move(change.error()));
-  operation->change = std::move(*change);
+  operation->decoded.change = std::move(*change);
   return Flow::kNext;
 }
 
@@ -396,7 +396,7 @@ StepResult decode_apply(WritePipeline& writes, const WritePtr& operation) {
     return std::unexpected(invalid_patch_option(model::FieldError::Type::kRequired, "fieldManager", "is required for apply patch"));
   auto config = read_configuration(*request, *operation->kind);
   if (!config) return std::unexpected(std::move(config.error()));
-  operation->change = std::make_unique<Applied>(writes, request, std::move(*config));
+  operation->decoded.change = std::make_unique<Applied>(writes, request, std::move(*config));
   return Flow::kNext;
 }
 

@@ -63,7 +63,7 @@ namespace steps {
 StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
-  admission.object = std::move(operation->document);
+  admission.object = std::move(operation->candidate.document);
   admission.old_object = json::Value();
   begin_draft(writes, *operation);
   return Flow::kNext;
@@ -72,10 +72,10 @@ StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
 StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kUpdate);
   admission.options = options_of(*operation, Operation::kUpdate);
-  admission.object = std::move(operation->document);
-  admission.old_object = std::move(operation->current);
-  admission.stored = operation->base;
-  if (operation->untouched) admission.fill_in = [self = operation.get()] { self->fill_in(); };
+  admission.object = std::move(operation->candidate.document);
+  admission.old_object = std::move(operation->candidate.current);
+  admission.stored = operation->candidate.base;
+  if (operation->candidate.untouched) admission.fill_in = [self = operation.get()] { self->fill_in(); };
   begin_draft(writes, *operation);
   return Flow::kNext;
 }
@@ -85,29 +85,29 @@ StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   if (operation->is_admitted) return Flow::kNext;
   auto& admission = begin_asking(*operation, Operation::kDelete);
   // Null from here on: an assignment would leave an empty object behind.
-  admission.old_object = std::exchange(operation->current, nullptr);
-  admission.options = operation->options;
+  admission.old_object = std::exchange(operation->candidate.current, nullptr);
+  admission.options = operation->decoded.options;
   return Flow::kNext;
 }
 
 StepResult ask_of_body(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
-  admission.object = std::move(operation->document);
+  admission.object = std::move(operation->candidate.document);
   return Flow::kNext;
 }
 
 StepResult ask_of_session(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kConnect);
   admission.dry_run = false;  // No session is one.
-  admission.object = operation->document;
+  admission.object = operation->candidate.document;
   return Flow::kNext;
 }
 
 StepResult ask_nobody(WritePipeline&, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kUpdate);
-  admission.object = std::move(operation->document);
-  admission.old_object = std::move(operation->current);
+  admission.object = std::move(operation->candidate.document);
+  admission.old_object = std::move(operation->candidate.current);
   return Flow::kNext;
 }
 

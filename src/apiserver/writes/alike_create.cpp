@@ -129,7 +129,7 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
     is_named = is_named || plan.places[i] == FormPlan::kName;
     places.push_back({now, i});
   }
-  if (is_named != made.operation.generate_name.empty()) return std::nullopt;
+  if (is_named != made.operation.candidate.generate_name.empty()) return std::nullopt;
   const auto name = inside(at[FormPlan::kName]), uid = inside(at[FormPlan::kUid]), created = inside(at[FormPlan::kCreated]);
   const auto revision = inside(at[FormPlan::kRevision]);
   std::vector<Stencil::Place> given;  // By the server.
@@ -183,7 +183,7 @@ std::optional<Pattern> pattern_of(const Made& made, std::string_view shown) {
     if (field->text != draft.texts[i].text) return std::nullopt;
     field->free = i;
   }
-  out.generate_name = made.operation.generate_name;
+  out.generate_name = made.operation.candidate.generate_name;
   for (const auto& text : made.operation.admission.made_up)
     out.made_up.push_back(text.substr(0, text.size() - std::min(text.size(), kSuffix)));
   return out;

@@ -143,9 +143,9 @@ Proposal proposal_like(const Ground& ground, const WriteOperation& operation, co
 
 void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal) {
   const auto draft = std::exchange(operation.draft, nullptr);
-  if (draft == nullptr || draft->base != operation.base) return;
+  if (draft == nullptr || draft->base != operation.candidate.base) return;
   const auto& plan = *plan_of(operation);
-  if (plan.texts.is_of_status && !operation.untouched) return;
+  if (plan.texts.is_of_status && !operation.candidate.untouched) return;
   if (auto pattern = pattern_of(plan, *draft, proposal)) writes.patterns->put(std::move(draft->rest), std::move(*pattern));
 }
 

@@ -37,16 +37,16 @@ void created(WritePipeline& writes, const WritePtr& operation, ProposeResult res
     return operation->done(WriteOutcome{std::move(*result), {}, true});
   }
   const auto& kind = *operation->kind;
-  if (result.error() == ProposeError::kExists && !operation->generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
-    operation->name = generated_name(writes.ground, operation->generate_name);
+  if (result.error() == ProposeError::kExists && !operation->candidate.generate_name.empty() && ++operation->attempts < kMaxNameAttempts) {
+    operation->name = generated_name(writes.ground, operation->candidate.generate_name);
     json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
-    writes.services.release(std::exchange(operation->allocation, {}));
+    writes.services.release(std::exchange(operation->granted.allocation, {}));
     return try_again(writes, operation, Stage::kAllocate);
   }
-  if (result.error() != ProposeError::kUncertain) writes.services.release(operation->allocation);
+  if (result.error() != ProposeError::kUncertain) writes.services.release(operation->granted.allocation);
   if (result.error() != ProposeError::kExists) return operation->fail(not_stored(writes.ground, result.error()));
   // Somebody created meanwhile what was to be applied or replaced.
-  if (operation->change == nullptr) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
+  if (operation->decoded.change == nullptr) return operation->fail(model::already_exists(kind.group, kind.plural, operation->name));
   operation->mode = operation->mode == WriteMode::kCreateApplied ? WriteMode::kApply : WriteMode::kReplace;
   try_again(writes, operation, Stage::kRead);
 }
@@ -78,12 +78,12 @@ StepResult check_storable(WritePipeline& writes, const WritePtr& operation) {
 }
 
 StepResult take_name(WritePipeline&, const WritePtr& operation) {
-  auto& document = operation->document;
+  auto& document = operation->candidate.document;
   auto& metadata = json::ensure_object(document, {"metadata"});
-  operation->names_revision = has_revision(document);
+  operation->candidate.names_revision = has_revision(document);
   operation->name = json::get_string(document, {"metadata", "name"});
   if (operation->request->audit != nullptr) operation->request->audit->set_name(operation->name);
-  if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
+  if (operation->name.empty()) operation->candidate.generate_name = json::get_string(document, {"metadata", "generateName"});
   for (const auto field : kSystemFields) metadata.erase(field);
   return Flow::kNext;
 }
@@ -92,12 +92,12 @@ StepResult take_name(WritePipeline&, const WritePtr& operation) {
 StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
   auto& object = operation->admission.object;
   if (auto refused = refuse_exchanged(*operation, object)) return std::unexpected(std::move(*refused));
-  operation->names_revision |= has_revision(object);
+  operation->candidate.names_revision |= has_revision(object);
   const auto name = json::get_string(object, {"metadata", "name"});
   if (const auto& asked = operation->request->info.name; !asked.empty() && name != asked && operation->subresource.empty())
     return std::unexpected(other_name(name, asked));
   operation->name = name;
-  operation->generate_name = name.empty() ? json::get_string(object, {"metadata", "generateName"}) : std::string_view();
+  operation->candidate.generate_name = name.empty() ? json::get_string(object, {"metadata", "generateName"}) : std::string_view();
   auto& metadata = json::ensure_object(object, {"metadata"});
   for (const auto field : kSystemFields) metadata.erase(field);
   return Flow::kNext;
@@ -105,15 +105,15 @@ StepResult hold_new_identity(WritePipeline&, const WritePtr& operation) {
 
 StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation) {
   if (writes.options.tracks_every_writer)
-    apply::track_update(*operation->kind, nullptr, operation->document,
+    apply::track_update(*operation->kind, nullptr, operation->candidate.document,
                         {operation->request->field_manager, operation->subresource, writes.ground.loop.now()});
   return Flow::kNext;
 }
 
 StepResult give_identity(WritePipeline& writes, const WritePtr& operation) {
   auto& object = operation->admission.object;
-  if (operation->name.empty() && !operation->generate_name.empty())
-    operation->name = generated_name(writes.ground, operation->generate_name);
+  if (operation->name.empty() && !operation->candidate.generate_name.empty())
+    operation->name = generated_name(writes.ground, operation->candidate.generate_name);
   if (operation->name.empty() && model::hooks_of(*operation->kind).life->may_be_nameless) operation->name = writes.ground.names.uid();
   operation->admission.name = operation->name;
   auto& identity = json::ensure_object(object, {"metadata"});
@@ -144,7 +144,7 @@ StepResult validate_new(WritePipeline& writes, const WritePtr& operation) {
 
 /// Only the store minds a revision, which a dry run does not ask: whatever else is wrong with the object is said before.
 StepResult refuse_revision(WritePipeline&, const WritePtr& operation) {
-  if (!operation->names_revision || operation->request->dry_run) return Flow::kNext;
+  if (!operation->candidate.names_revision || operation->request->dry_run) return Flow::kNext;
   model::ApiStatus status;
   status.message = "resourceVersion should not be set on objects to be created";
   return std::unexpected(std::move(status));
@@ -154,7 +154,7 @@ StepResult allocate_new(WritePipeline& writes, const WritePtr& operation) {
   if (!takes_addresses(*operation->kind)) return Flow::kNext;
   auto allocation = writes.services.allocate(operation->admission.object, nullptr);
   if (!allocation) return std::unexpected(std::move(allocation.error()));
-  operation->allocation = std::move(*allocation);
+  operation->granted.allocation = std::move(*allocation);
   return Flow::kNext;
 }
 
@@ -165,7 +165,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
   // A dry run is written down and read again, as in the store.
   if (operation->request->empty.has_written) model::forget_empty(kind, object);
   if (operation->dry_run) {
-    writes.services.release(operation->allocation);
+    writes.services.release(operation->granted.allocation);
     if (writes.ground.cache->get(object_key(kind, operation->ns, operation->name)) != nullptr)
       return std::unexpected(model::already_exists(kind.group, kind.plural, operation->name));
     operation->try_out(writes, std::move(object), true);
@@ -178,7 +178,7 @@ StepResult store_new(WritePipeline& writes, const WritePtr& operation) {
                                  [&writes, operation](ProposeResult result) { created(writes, operation, std::move(result)); });
   };
   // The document is kept only where the name may have to be chosen again.
-  if (operation->generate_name.empty())
+  if (operation->candidate.generate_name.empty())
     operation->propose(writes, std::move(object), store);
   else if (&storage_kind(kind) == &kind)
     store(proposal_of(writes.ground, kind, object));

@@ -73,23 +73,24 @@ model::FieldErrors check_system_metadata(const model::KindInfo& kind, const json
 std::optional<model::ApiStatus> check_preconditions(WriteOperation& operation, const json::Value& updated) {
   const auto& kind = *operation.kind;
   const auto revision = json::get_string(updated, {"metadata", "resourceVersion"});
-  operation.insists_on_revision = false;
+  operation.candidate.insists_on_revision = false;
   // Another uid is told first, by the storage (rest.DefaultUpdatedObjectInfo's preconditions).
   const auto sent_uid = json::get_string(updated, {"metadata", "uid"});
-  const bool asks_uid = !sent_uid.empty() && sent_uid != operation.base->meta.uid;
+  const bool asks_uid = !sent_uid.empty() && sent_uid != operation.candidate.base->meta.uid;
   if (asks_uid && operation.request->info.verb == "update")
     return precondition_conflict(kind, operation.request->info.ns, operation.name,
-                                 {"UID", std::string(sent_uid), std::string(operation.base->meta.uid)});
+                                 {"UID", std::string(sent_uid), std::string(operation.candidate.base->meta.uid)});
   if (!revision.empty() && revision != "0") {
     // A patch carries the present revision along: only a revision of the client's own is an insistence.
-    operation.insists_on_revision = !operation.request->info.verb.starts_with("patch");
+    operation.candidate.insists_on_revision = !operation.request->info.verb.starts_with("patch");
     if (revision.find_first_not_of("0123456789") != std::string_view::npos) {
       model::ApiStatus status;
       status.code = 500;
       status.message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax", json::serialize(json::Value(revision)));
       return status;
     }
-    if (revision != std::to_string(operation.base->revision)) return model::modified_conflict(kind.group, kind.plural, operation.name);
+    if (revision != std::to_string(operation.candidate.base->revision))
+      return model::modified_conflict(kind.group, kind.plural, operation.name);
   } else if (operation.request->info.verb == "update" && !asks_uid && operation.request->info.subresource != "scale" &&
              model::hooks_of(kind).life->update_needs_revision) {
     return model::invalid_object(kind.group, kind.plural, operation.name,
@@ -107,11 +108,12 @@ bool goes_with_write(const model::KindInfo& kind, const json::Value& object) {
 
 /// What is stored becomes the present document, in the version that is asked for.
 StepResult read_as_asked(WritePipeline& writes, const WritePtr& operation) {
-  writes.versions.read_converted(operation->request, operation->base, [&writes, operation](model::ApiResult<json::Value> current) {
-    if (!current) return operation->fail(std::move(current.error()));
-    operation->current = std::move(*current);
-    run_steps(writes, operation);
-  });
+  writes.versions.read_converted(operation->request, operation->candidate.base,
+                                 [&writes, operation](model::ApiResult<json::Value> current) {
+                                   if (!current) return operation->fail(std::move(current.error()));
+                                   operation->candidate.current = std::move(*current);
+                                   run_steps(writes, operation);
+                                 });
   return Flow::kWaits;
 }
 
@@ -119,14 +121,14 @@ StepResult read_as_asked(WritePipeline& writes, const WritePtr& operation) {
 bool may_leave_rest(const WriteOperation& operation) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
-  return operation.change->is_of_status_alone() && operation.subresource == "status" && &storage_kind(kind) == &kind && !own.guard &&
-         !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
+  return operation.decoded.change->is_of_status_alone() && operation.subresource == "status" && &storage_kind(kind) == &kind &&
+         !own.guard && !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
 }
 
 bool changes_addresses(const WriteOperation& operation) { return takes_addresses(*operation.kind) && operation.subresource.empty(); }
 
 bool has_same_owners(const WriteOperation& operation) {
-  const auto& untouched = operation.untouched;
+  const auto& untouched = operation.candidate.untouched;
   return !untouched || apply::are_same_owners(untouched->owners_before(), untouched->owners());
 }
 
@@ -145,10 +147,10 @@ void changed(WritePipeline& writes, const WritePtr& operation, Stored stored, Pr
     if (stored.is_deleted) return operation->done(WriteOutcome{nullptr, std::move(stored.now), false});
     return operation->done(WriteOutcome{std::move(*result), {}, false});
   }
-  const auto taken = std::exchange(operation->allocation, {});
+  const auto taken = std::exchange(operation->granted.allocation, {});
   if (result.error() != ProposeError::kUncertain) writes.services.release(taken);
   if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
-  if (operation->insists_on_revision || ++operation->attempts >= kMostAttempts)
+  if (operation->candidate.insists_on_revision || ++operation->attempts >= kMostAttempts)
     return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
   try_again(writes, operation, Stage::kRead);
 }
@@ -159,70 +161,70 @@ namespace steps {
 
 StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
-  operation->base = writes.ground.cache->get(object_key(kind, operation->ns, operation->name));
-  if (operation->base == nullptr) {
-    auto fresh = operation->change->made_anew();
+  operation->candidate = {.base = writes.ground.cache->get(object_key(kind, operation->ns, operation->name))};
+  if (operation->candidate.base == nullptr) {
+    auto fresh = operation->decoded.change->made_anew();
     if (!fresh) return std::unexpected(model::not_found(kind.group, kind.plural, operation->name));
     if (!*fresh) return std::unexpected(std::move(fresh->error()));
-    operation->document = std::move(**fresh);
+    operation->candidate.document = std::move(**fresh);
     enter(writes, *operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
     return Flow::kNext;
   }
-  operation->untouched.reset();
-  if (may_leave_rest(*operation)) operation->untouched = Untouched::take(operation->base, operation->current);
-  return operation->untouched ? Flow::kNext : read_as_asked(writes, operation);
+  if (may_leave_rest(*operation)) operation->candidate.untouched = Untouched::take(operation->candidate.base, operation->candidate.current);
+  return operation->candidate.untouched ? Flow::kNext : read_as_asked(writes, operation);
 }
 
 StepResult produce_next(WritePipeline&, const WritePtr& operation) {
   const auto told = operation->request->warnings.size();
-  auto updated = operation->change->made_of(operation->current);
-  if (!updated && operation->untouched) {
+  auto updated = operation->decoded.change->made_of(operation->candidate.current);
+  if (!updated && operation->candidate.untouched) {
     // Errors show the whole.
-    operation->untouched.reset();
+    operation->candidate.untouched.reset();
     operation->request->warnings.resize(told);
-    operation->current = decode_object(*operation->base);
-    updated = operation->change->made_of(operation->current);
+    operation->candidate.current = decode_object(*operation->candidate.base);
+    updated = operation->decoded.change->made_of(operation->candidate.current);
   }
   if (!updated) return std::unexpected(std::move(updated.error()));
-  if (operation->untouched) operation->untouched->set_aside(*updated, operation->mode == WriteMode::kReplace);
+  if (operation->candidate.untouched) operation->candidate.untouched->set_aside(*updated, operation->mode == WriteMode::kReplace);
   if (auto wrong = check_preconditions(*operation, *updated)) return std::unexpected(std::move(*wrong));
-  operation->document = std::move(*updated);
+  operation->candidate.document = std::move(*updated);
   return Flow::kNext;
 }
 
 StepResult check_system_fields(WritePipeline&, const WritePtr& operation) {
-  operation->metadata_findings = check_system_metadata(*operation->kind, operation->current, operation->document);
+  operation->candidate.findings = check_system_metadata(*operation->kind, operation->candidate.current, operation->candidate.document);
   return Flow::kNext;
 }
 
 StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
-  carry_metadata(operation->current, operation->document);
-  json::ensure_object(operation->document, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
-  if (const auto refused = check_finalizers(*operation->kind, operation->current, operation->document); !refused.empty())
+  carry_metadata(operation->candidate.current, operation->candidate.document);
+  json::ensure_object(operation->candidate.document, {"metadata"})["resourceVersion"] = std::to_string(operation->candidate.base->revision);
+  if (const auto refused = check_finalizers(*operation->kind, operation->candidate.current, operation->candidate.document);
+      !refused.empty())
     return std::unexpected(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, refused));
   return Flow::kNext;
 }
 
 StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation) {
   const apply::Writer writer{operation->request->field_manager, operation->subresource, writes.ground.loop.now()};
-  if (auto& untouched = operation->untouched)
-    untouched->set_owners(
-        apply::track_status(*operation->kind, operation->current, operation->document, writer, untouched->owners_before()));
+  if (auto& untouched = operation->candidate.untouched)
+    untouched->set_owners(apply::track_status(*operation->kind, operation->candidate.current, operation->candidate.document, writer,
+                                              untouched->owners_before()));
   else
-    apply::track_update(*operation->kind, &operation->current, operation->document, writer);
+    apply::track_update(*operation->kind, &operation->candidate.current, operation->candidate.document, writer);
   return Flow::kNext;
 }
 
 StepResult hold_identity(WritePipeline&, const WritePtr& operation) {
-  if (operation->untouched) return Flow::kNext;  // Nobody has asked for the whole: what is there of it is the write's own.
+  if (operation->candidate.untouched) return Flow::kNext;  // Nobody has asked for the whole: what is there of it is the write's own.
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
   const auto& before = operation->admission.old_object;
   if (auto refused = refuse_exchanged(*operation, object)) return std::unexpected(std::move(*refused));
-  const auto present = std::to_string(operation->base->revision);
+  const auto present = std::to_string(operation->candidate.base->revision);
   if (const auto revision = json::get_string(object, {"metadata", "resourceVersion"}); !revision.empty() && revision != present)
     return std::unexpected(model::modified_conflict(kind.group, kind.plural, operation->name));
-  std::ranges::move(check_system_metadata(kind, before, object), std::back_inserter(operation->metadata_findings));
+  std::ranges::move(check_system_metadata(kind, before, object), std::back_inserter(operation->candidate.findings));
   carry_metadata(before, object);
   json::ensure_object(object, {"metadata"})["resourceVersion"] = present;
   if (const auto refused = check_finalizers(kind, before, object); !refused.empty())
@@ -239,12 +241,12 @@ StepResult guard_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   constexpr std::array<std::string_view, 5> kWithStrategy = {"status", "approval", "finalize", "ephemeralcontainers", "resize"};
   const auto& reads_rest = model::hooks_of(*operation->kind).rules->status_reads_rest;
-  if (operation->untouched && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
+  if (operation->candidate.untouched && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text(),
                             writes.ground.options.features);
-  if (operation->untouched) operation->untouched->settle();
+  if (operation->candidate.untouched) operation->candidate.untouched->settle();
   return Flow::kNext;
 }
 
@@ -252,7 +254,7 @@ StepResult validate_change(WritePipeline& writes, const WritePtr& operation) {
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
   if (auto refused = Typing::of(*operation->request).refuse_multiplied(object)) return std::unexpected(std::move(*refused));
-  auto errors = std::exchange(operation->metadata_findings, {});
+  auto errors = std::exchange(operation->candidate.findings, {});
   std::ranges::move(complete_and_validate(writes.ground, *operation, &operation->admission.old_object, object), std::back_inserter(errors));
   if (!errors.empty()) return std::unexpected(model::invalid_object(kind.group, kind.kind, operation->name, errors));
   if (writes.options.warns_of_objects && operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
@@ -263,7 +265,7 @@ StepResult allocate_change(WritePipeline& writes, const WritePtr& operation) {
   if (!changes_addresses(*operation)) return Flow::kNext;
   auto allocation = writes.services.allocate(operation->admission.object, &operation->admission.old_object);
   if (!allocation) return std::unexpected(std::move(allocation.error()));
-  operation->allocation = std::move(*allocation);
+  operation->granted.allocation = std::move(*allocation);
   return Flow::kNext;
 }
 
@@ -275,20 +277,20 @@ StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation) {
   Stored stored{.is_deleted = goes_with_write(kind, object)};
   if (operation->dry_run || stored.is_deleted) operation->fill_in();  // The answer is the document.
   if (operation->dry_run) {
-    writes.services.release(operation->allocation);
+    writes.services.release(operation->granted.allocation);
     operation->try_out(writes, std::move(object), false);
     return Flow::kWaits;
   }
   // What is stored in another version than the stored one moves there with the first write, even of the same.
-  const bool is_stale = (writes.options.is_stale && writes.options.is_stale(operation->base->key)) ||
-                        Typing::of(*operation->request).is_stale(storage_kind(kind), *operation->base);
+  const bool is_stale = (writes.options.is_stale && writes.options.is_stale(operation->candidate.base->key)) ||
+                        Typing::of(*operation->request).is_stale(storage_kind(kind), *operation->candidate.base);
   if (!stored.is_deleted && !is_stale && apply::is_same_state(operation->admission.old_object, object) && has_same_owners(*operation)) {
-    operation->done(WriteOutcome{operation->base, {}, false});
+    operation->done(WriteOutcome{operation->candidate.base, {}, false});
     return Flow::kWaits;
   }
   if (changes_addresses(*operation) || stored.is_deleted) stored.now = object;
   operation->propose(writes, std::move(object), [&writes, operation, stored = std::move(stored)](Proposal proposal) {
-    proposal.expected = operation->base->revision;
+    proposal.expected = operation->candidate.base->revision;
     proposal.is_delete = stored.is_deleted;
     if (stored.is_deleted)
       proposal.value.clear();

@@ -67,14 +67,14 @@ WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode 
 }
 
 void WriteOperation::fill_in() {
-  if (!untouched) return;
-  untouched->fill_before(admission.old_object);
-  untouched->fill_after(*kind, admission.object);
-  untouched.reset();
+  if (!candidate.untouched) return;
+  candidate.untouched->fill_before(admission.old_object);
+  candidate.untouched->fill_after(*kind, admission.object);
+  candidate.untouched.reset();
 }
 
 void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
-  if (untouched) return then(untouched->proposal(writes.ground, *kind, object));
+  if (candidate.untouched) return then(candidate.untouched->proposal(writes.ground, *kind, object));
   writes.versions.convert_to_storage(request, *kind, std::move(object),
                                      [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));

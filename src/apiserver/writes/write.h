@@ -41,6 +41,35 @@ struct Draft;
 struct WriteOperation;
 using WritePtr = std::shared_ptr<WriteOperation>;
 
+/// What was sent, for all attempts.
+struct Decoded {
+  std::unique_ptr<const Change> change;  ///< Updates.
+  json::Value options;                   ///< Deletions: DeleteOptions.
+};
+
+/// What there is and what becomes of it, of the present attempt, until admission is asked.
+struct Candidate {
+  ObjectPtr base;       ///< What is there.
+  json::Value current;  ///< The same as a document, until admission.old_object takes it over.
+  /// What it becomes, until admission.object takes it over. Of what is no object of the kind (Binding, Eviction, TokenRequest, options of a
+  /// session): the body.
+  json::Value document;
+  /// What is wrong with the metadata of an update as it was sent, and is carried over: told with what is wrong with the rest.
+  model::FieldErrors findings;
+  /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
+  std::optional<Untouched> untouched;
+  bool insists_on_revision = false;
+  std::string generate_name;    ///< Creations.
+  bool names_revision = false;  ///< Creations: the object came with a resourceVersion, which the system takes from it.
+};
+
+/// What was taken or done for it with everybody's leave.
+struct Granted {
+  ServiceAllocation allocation;
+  std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
+  ObjectPtr marked;                        ///< Deletions: as it was marked by this one, to go at once.
+};
+
 /// One write, through all its attempts. Documents are in the version of `kind`.
 struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   RequestPtr request;
@@ -49,39 +78,23 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   std::string ns, name;
   std::string subresource;  ///< As admission and strategies see it.
   bool dry_run = false;
-
-  std::unique_ptr<const Change> change;  ///< Update.
-  /// Create: what to create. Of what is no object of `kind` (Binding, Eviction, TokenRequest, options of a session): the body.
-  json::Value document;
-  /// Deletion: DeleteOptions.
-  json::Value options;
   /// Called exactly once. make_write's answers the request.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
+
+  Decoded decoded;
+  Candidate candidate;
+  AdmissionRequest admission;
+  bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
+  Granted granted;
+
+  std::size_t next_step = 0;
+  std::shared_ptr<Draft> draft;  ///< Of a write that may leave a pattern (alike.h).
+  int attempts = 0;
 
   /// The last step: hands over to the writer what the attempt came to.
   void propose(WritePipeline& writes, json::Value document, std::function<void(Proposal)> then);
   /// Instead of it where nothing is stored: what a webhook would be asked on the way is asked all the same.
   void try_out(WritePipeline& writes, json::Value document, bool is_created);
-
-  // State of the present attempt.
-  std::size_t next_step = 0;
-  ObjectPtr base;
-  json::Value current;  ///< Until admission.old_object takes it over.
-  /// What is wrong with the metadata of an update as it was sent, and is carried over: told with what is wrong with the rest.
-  model::FieldErrors metadata_findings;
-  /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
-  std::optional<Untouched> untouched;
-  AdmissionRequest admission;
-  bool names_revision = false;  ///< Create: the object came with a resourceVersion, which the system takes from it.
-  bool is_admitted = false;     ///< Deletions: asked once, however often it is tried.
-  ObjectPtr marked;             ///< Deletions: as it was marked by this one, to go at once.
-  ServiceAllocation allocation;
-  std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
-  std::string generate_name;
-  std::shared_ptr<Draft> draft;  ///< Of a write that may leave a pattern (alike.h).
-  bool insists_on_revision = false;
-  int attempts = 0;
-
   /// The objects of admission get what they lack.
   void fill_in();
 

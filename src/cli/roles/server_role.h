@@ -102,7 +102,6 @@ class ServerRole {
   [[nodiscard]] const std::string& kubeconfig_path() const { return kubeconfig_path_; }
   [[nodiscard]] const std::string& url() const { return url_; }
   /// Where other machines reach it.
-  [[nodiscard]] const std::string& join_url() const { return join_url_; }
   [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
   [[nodiscard]] const std::string& ca_pem() const { return ca_pem_; }
   /// What this server shows and whom it trusts: for other ports of the same process.

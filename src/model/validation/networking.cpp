@@ -211,21 +211,6 @@ void ingress_create(const Value& doc, Errors& errors) {
   errors.invalid(at / kAnnotation, *old_name, "must match `ingressClassName` when both are specified");
 }
 
-void ingress_status(const Value& doc, Errors& errors) {
-  const Path status("status");
-  const Path balancer = status / "loadBalancer";
-  const Path at = balancer / "ingress";
-  std::size_t i = 0;
-  for (const Value& point : get_array(doc, {"status", "loadBalancer", "ingress"})) {
-    const Path one = at[i++];
-    const std::string_view ip = get_string(point, {"ip"}), host = get_string(point, {"hostname"});
-    if (!ip.empty() && !is_ip(ip)) errors.invalid(one / "ip", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-    if (host.empty()) continue;
-    tell(one / "hostname", host, check_dns1123_subdomain(host), errors);
-    if (is_ip(host)) errors.invalid(one / "hostname", host, "must be a DNS name, not an IP address");
-  }
-}
-
 void ingress_class(const Value& doc, Errors& errors) {
   const Path at("spec");
   const Path controller_at = at / "controller";

@@ -196,7 +196,6 @@ void volume_attributes_class(const Value& doc, Errors& errors);
 void ingress(const Value& doc, Errors& errors);
 /// What is asked of a new Ingress beyond `ingress`.
 void ingress_create(const Value& doc, Errors& errors);
-void ingress_status(const Value& doc, Errors& errors);
 void ingress_class(const Value& doc, Errors& errors);
 void ingress_class_update(const Value& old, const Value& doc, Errors& errors);
 void network_policy(const Value& doc, Errors& errors);

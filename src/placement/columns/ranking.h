@@ -27,7 +27,6 @@ class Ranking {
   static constexpr std::int32_t kNoFloor = INT32_MIN;
 
   void add_group(std::int32_t floor = kNoFloor) { groups_.emplace_back().floor = floor; }
-  [[nodiscard]] std::size_t group_count() const { return groups_.size(); }
   [[nodiscard]] bool empty(std::uint32_t group) const { return groups_[group].size == 0; }
   [[nodiscard]] std::int32_t floor(std::uint32_t group) const { return groups_[group].floor; }
   /// Has nodes, but none in a bucket.
