@@ -24,20 +24,28 @@ namespace {
 using namespace placement;
 using client::ObjectRef;
 
-/// Makes every pod of the label "held" wait for a minute; who has the label "partner" as well lets the others go on.
+/// Makes every pod of one label wait for its patience; who has the other lets those that wait go on.
 class Hold final : public PluginOf<Hold> {
  public:
-  std::string_view name() const override { return "Hold"; }
+  Hold(std::string_view name, const char* holds, const char* opens, Duration patience)
+      : name_(name), holds_(holds), opens_(opens), patience_(patience) {}
+  std::string_view name() const override { return name_; }
   PermitOutcome permit(CycleState&, const PodInfo& pod, const NodeInfo&, WaitingPods& waiting) const override {
-    if (pod.view().meta.labels.get("partner") != nullptr)
+    if (pod.view().meta.labels.get(opens_) != nullptr)
       waiting.for_each([&](const PodInfo& other, std::string_view) { waiting.allow(other.view().meta.uid, name()); });
-    if (pod.view().meta.labels.get("held") == nullptr) return {};
-    return {Status::wait(), std::chrono::minutes(1)};
+    if (pod.view().meta.labels.get(holds_) == nullptr) return {};
+    return {Status::wait(), patience_};
   }
   EventSet events_to_register() const override { return ClusterEvent::kNodeAdded; }
+
+ private:
+  std::string_view name_;
+  const char *holds_, *opens_;
+  Duration patience_;
 };
 
-Result<PluginPtr> make_hold(const Profile&) { return std::make_unique<Hold>(); }
+Result<PluginPtr> make_hold(const Profile&) { return std::make_unique<Hold>("Hold", "held", "partner", std::chrono::minutes(1)); }
+Result<PluginPtr> make_latch(const Profile&) { return std::make_unique<Hold>("Latch", "latched", "key", std::chrono::minutes(2)); }
 
 /// Stands still until it is set.
 struct HandClock final : Clock {
@@ -48,11 +56,11 @@ struct HandClock final : Clock {
 class Desk {
  public:
   explicit Desk(const json::Value& table) {
-    static const bool is_registered = register_plugin({"Hold", make_hold});
+    static const bool is_registered = register_plugin({"Hold", make_hold}) && register_plugin({"Latch", make_latch});
     EXPECT_TRUE(is_registered);
     SchedulerOptions options;
     Profile profile = default_profile(json::find(table, {"1.20"}) != nullptr ? Era::k120 : Era::k136);
-    if (json::find(table, {"permit"}) != nullptr) profile.permit = {{"Hold", 0}};
+    if (json::find(table, {"permit"}) != nullptr) profile.permit = {{"Hold", 0}, {"Latch", 0}};
     options.profiles.push_back(profile);
     const auto groups = std::make_shared<GroupOptions>();
     if (json::find(table, {"told of pods that are missing"}) == nullptr) groups->incomplete_after = Duration(0);
@@ -65,6 +73,7 @@ class Desk {
       config::Extender one;
       one.filter_verb = "filter";
       if (json::find(table, {"binds"}) != nullptr) one.bind_verb = "bind";
+      if (json::find(table, {"preempts"}) != nullptr) one.preempt_verb = "preempt";
       core_->extenders = std::make_shared<Extenders>(std::vector{one}, Extenders::Post());
     }
     core_->is_ready = true;
@@ -107,7 +116,8 @@ class Desk {
     EXPECT_EQ(core_->out.open(), 0u);
     EXPECT_EQ(core_->assumed, 0u);
     EXPECT_EQ(core_->bindings_in_flight, 0u);
-    EXPECT_TRUE(core_->preempted_by.empty() && core_->bindings_by_claim.empty() && core_->at_permit.empty() && core_->gates.empty());
+    EXPECT_TRUE(core_->preempted_by.empty() && core_->bindings_by_claim.empty() && core_->waiting_for_claim.empty());
+    EXPECT_TRUE(core_->at_permit.empty() && core_->gates.empty());
     EXPECT_TRUE(core_->group_preempting.empty() && core_->group_waits.empty() && core_->reservations.empty());
     EXPECT_TRUE(core_->incomplete_groups.empty());
     const auto sizes = core_->queue.sizes();
@@ -182,13 +192,46 @@ class Desk {
   void show_object(json::Value document) {
     const auto* kind = find_cluster_resource(json::get_string(document, {"kind"}));
     ASSERT_NE(kind, nullptr) << json::serialize(document);
-    const bool has_namespace = kind->plural == "persistentvolumeclaims";
+    const bool has_namespace = kind->plural == "persistentvolumeclaims" || kind->plural == "resourceclaims";
     if (has_namespace) json::set(document, {"metadata", "namespace"}, json::Value("default"));
     json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
     const auto after = std::make_shared<client::Object>(document);
     ObjectRef& slot = objects_[fmt::format("{}/{}/{}", kind->plural, has_namespace ? "default" : "", after->name())];
     const client::Gvr gvr{std::string(kind->group), "v1", std::string(kind->plural)};
     core_->object_changed({std::string(kind->kind), gvr, kind->event}, std::exchange(slot, after), after);
+  }
+
+  /// A node of two processors, or what `with` says of it.
+  void show_node(const std::string& name, const json::Value* with) {
+    json::Value node{
+        {"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "8Gi"}, {"pods", "10"}}}}}};
+    const json::Object asked = with != nullptr ? with->as_object() : json::Object();
+    for (const auto& [key, value] : asked)
+      if (key == "cpu")
+        json::set(node, {"status", "allocatable", "cpu"}, value);
+      else if (key == "labels")
+        json::set(node, {"metadata", "labels"}, value);
+      else
+        json::set(node, {"spec", std::string(key)}, value);
+    const auto after = std::make_shared<client::Object>(node);
+    const ObjectRef before = std::exchange(objects_["nodes//" + name], after);
+    if (before == nullptr)
+      core_->node_added(after);
+    else
+      core_->node_updated(before, after);
+  }
+
+  /// A ResourceClaim as the core last wrote it; `is_ready`: its driver says so of every device.
+  void show_written(const std::string& name, bool is_ready) {
+    json::Value claim = written_.at(name);
+    json::Array devices;
+    for (const json::Value& device : json::get_array(claim, {"status", "allocation", "devices", "results"}))
+      devices.push_back(json::Object{{"driver", *json::find(device, "driver")},
+                                     {"pool", *json::find(device, "pool")},
+                                     {"device", *json::find(device, "device")},
+                                     {"conditions", json::Array{json::Object{{"type", "example.com/ready"}, {"status", "True"}}}}});
+    if (is_ready) json::set(claim, {"status", "devices"}, std::move(devices));
+    show_object(std::move(claim));
   }
 
   void happen(std::string_view what, const std::string& name, const json::Value* with) {
@@ -198,30 +241,24 @@ class Desk {
       return core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, last.mapped(), nullptr);
     }
     if (what == "object") return show_object(*with);
-    if (what == "node") {
-      json::Value node{{"kind", "Node"},
-                       {"metadata", {{"name", name}}},
-                       {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "8Gi"}, {"pods", "10"}}}}}};
-      auto object = std::make_shared<client::Object>(node);
-      core_->node_added(objects_["nodes//" + name] = object);
-    } else if (what == "node gone") {
+    if (what == "written" || what == "ready") return show_written(name, what == "ready");
+    if (what == "node") return show_node(name, with);
+    if (what == "node gone") {
       core_->node_deleted(objects_.extract("nodes//" + name).mapped());
     } else if (what == "pod") {
       show_new_pod(name, with);
-    } else if (what == "label") {
-      json::Value document = pod(name)->document();
-      json::set(document, {"metadata", "labels", "changed"}, json::Value("yes"));
-      show(std::move(document));
-    } else if (what == "bound" || what == "going" || what == "nominated" || what == "ended") {
+    } else if (what == "bound" || what == "going" || what == "label" || what == "status") {
       json::Value document = pod(name)->document();
       if (what == "bound")
         json::set(document, {"spec", "nodeName"}, json::Value(json::as_view(*with)));
-      else if (what == "nominated")
-        json::set(document, {"status", "nominatedNodeName"}, json::Value(json::as_view(*with)));
-      else if (what == "ended")
-        json::set(document, {"status", "phase"}, json::Value("Succeeded"));
-      else
+      else if (what == "going")
         json::set(document, {"metadata", "deletionTimestamp"}, json::Value("2026-01-01T00:00:00Z"));
+      else if (what == "label" && with == nullptr)
+        json::set(document, {"metadata", "labels", "changed"}, json::Value("yes"));
+      else if (what == "label")
+        json::set(document, {"metadata", "labels"}, *with);
+      else
+        for (const auto& [key, value] : with->as_object()) json::set(document, {"status", std::string(key)}, value);
       show(std::move(document));
     } else if (what == "gone") {
       const auto last = objects_.extract("pods/default/" + name);
@@ -237,21 +274,25 @@ class Desk {
     }
   }
 
-  /// "ok", an HTTP status, "no answer", the node that a pod has, the node that extenders want.
+  /// "ok", an HTTP status, "no answer", the node that a pod has, the node that extenders want, or that they want "none".
   void answer(const std::string& name, const std::string& with) {
     const auto open = std::ranges::find(open_, name, &std::pair<std::string, Ask>::first);
     ASSERT_NE(open, open_.end()) << name << " was not asked for";
     const Ask id = open->second;
     open_.erase(open);
-    if (name.starts_with("ask about")) {
-      Chosen chosen;
-      chosen.decision.outcome = with == "error" ? Decision::Outcome::kError : Decision::Outcome::kScheduled;
-      if (with == "error") chosen.decision.error = "the extender is away";
-      chosen.node_name = with;
-      return core_->out.answered(id, chosen);
+    if (name.starts_with("ask about")) return core_->out.answered(id, choice(with));
+    if (name.starts_with("ask for victims")) {
+      auto left = candidates_.extract(id).mapped();
+      if (with == "none") left.clear();
+      return core_->out.answered(id, LeftVictims(std::move(left)));
     }
     if (name.starts_with("ask to bind"))
       return core_->out.answered(id, with == "error" ? Bound(invalid("the extender is away")) : Bound(with == "ok"));
+    if (with == "ok" && name.starts_with("update")) {
+      json::Value& written = written_[name.substr(7)] = *json::parse(updates_.extract(id).mapped());
+      json::set(written, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
+      return core_->out.answered(id, Answered(written));
+    }
     if (with == "ok") return core_->out.answered(id, Answered(json::Value(json::Object())));
     if (name.starts_with("get") && with != "no answer" && with != "404") {
       const ObjectRef now = pod(name.substr(4));
@@ -261,6 +302,21 @@ class Desk {
     status.code = with == "no answer" ? 0 : std::stoi(with);
     status.message = "refused";
     core_->out.answered(id, Answered(std::unexpected(status)));
+  }
+
+  static Chosen choice(const std::string& with) {
+    Chosen out;
+    if (with == "error") {
+      out.decision.outcome = Decision::Outcome::kError;
+      out.decision.error = "the extender is away";
+    } else if (with == "none") {
+      out.decision.outcome = Decision::Outcome::kUnschedulable;
+      out.decision.diagnosis = std::make_shared<Diagnosis>();
+    } else {
+      out.decision.outcome = Decision::Outcome::kScheduled;
+      out.node_name = with;
+    }
+    return out;
   }
 
   void pass(Duration time) {
@@ -309,6 +365,7 @@ class Desk {
              : body.find("null") != std::string::npos           ? "withdraw " + name
                                                                 : "announce " + name;
     }
+    if (request.call.verb == "update") updates_[request.id] = body;
     note(what, request.id);
   }
   void take(const Report& report) { done_.push_back(fmt::format("tell {} {}", report.regarding.name, report.reason)); }
@@ -323,7 +380,10 @@ class Desk {
   void take(const Later& later) { later_.push_back(later.id); }
   void take(const TakeTurns&) {}
   void take(const AskForNode& question) { note("ask about " + question.info->view().meta.name, question.id); }
-  void take(const AskForVictims& question) { note("ask for victims of " + question.info->view().meta.name, question.id); }
+  void take(const AskForVictims& question) {
+    candidates_[question.id] = question.candidates;
+    note("ask for victims of " + question.info->view().meta.name, question.id);
+  }
   void take(const AskToBind& question) { note("ask to bind " + question.info->view().meta.name, question.id); }
   void note(const std::string& what, Ask id) {
     done_.push_back(what);
@@ -336,6 +396,9 @@ class Desk {
   int uids_ = 0;
   std::vector<std::string> done_;
   std::vector<std::pair<std::string, Ask>> open_;
+  std::map<Ask, std::vector<Candidate>> candidates_;
+  std::map<Ask, std::string> updates_;          ///< What was to be written.
+  std::map<std::string, json::Value> written_;  ///< By name.
   std::map<Ask, TimePoint> timers_;
   std::deque<Ask> later_;
   std::unique_ptr<Core> core_;
@@ -402,7 +465,7 @@ TEST(SchedulerCore, LargePodsThatWentAreCounted) {
   EXPECT_GT(gone(), one + (std::size_t{64} << 10));
   const std::size_t two = gone();
   desk.play(step(R"({"pod": "ends", "with": {"cpu": "10m", "nodeName": "n1", "KiB": 64}})"));
-  desk.play(step(R"({"ended": "ends"})"));
+  desk.play(step(R"({"status": "ends", "with": {"phase": "Succeeded"}})"));
   const std::size_t three = gone();
   EXPECT_GT(three, two + (std::size_t{64} << 10));
   desk.play(step(R"({"gone": "ends"})"));

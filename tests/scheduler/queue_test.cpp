@@ -251,6 +251,29 @@ TEST(SchedulingQueue, APodThatBecameAnotherKindIsAskedAboutByItself) {
   EXPECT_EQ(asked, (std::set<std::string>{"a", "b"}));
 }
 
+TEST(SchedulingQueue, WhoIsActivatedNeedNotWaitForItsBackoff) {
+  SchedulingQueue queue({.pops_from_backoff = false});
+  std::vector<std::string> moves;
+  queue.observe({[&](std::string_view name, std::string_view event) { moves.push_back(fmt::format("{} {}", name, event)); }, {}});
+  QueuedPod gated = pod("gated");
+  gated.gated = true;
+  queue.add_or_update(gated, kStart, false);
+  for (const char* name : {"fits nowhere", "failed", "flies"}) queue.add_or_update(pod(name), kStart, false);
+  while (queue.pop(kStart)) continue;
+  queue.unschedulable("uid-fits nowhere", 1, kStart);
+  queue.failed("uid-failed", kStart);
+  moves.clear();
+  for (const char* uid : {"uid-gated", "uid-flies", "uid-nobody"}) queue.activate(uid);
+  EXPECT_TRUE(moves.empty());
+  EXPECT_FALSE(queue.has_ready(kStart));
+  queue.activate("uid-fits nowhere");
+  EXPECT_EQ(queue.pop(kStart)->pod.name, "fits nowhere");
+  queue.activate("uid-failed");
+  EXPECT_EQ(queue.pop(kStart)->pod.name, "failed");
+  EXPECT_EQ(moves, (std::vector<std::string>{"active ForceActivate", "active ForceActivate"}));
+  EXPECT_EQ(queue.next_wake(), std::nullopt);
+}
+
 TEST(SchedulingQueue, OnePodIsWokenByItsUid) {
   SchedulingQueue queue({});
   queue.add_or_update(pod("a"), kStart, false);

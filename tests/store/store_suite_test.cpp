@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "tests/store/store_fixture.h"
+#include "tests/support/life.h"
 
 namespace berth::store {
 namespace {
@@ -38,7 +41,7 @@ Record tombstone(Revision revision, std::string key, Revision previous, Revision
   return {.revision = revision, .create_revision = created, .previous_revision = previous, .key = std::move(key)};
 }
 
-class StoreSuite : public testing::TestWithParam<std::string> {
+class StoreSuite : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { store_ = open(); }
   std::unique_ptr<Store> open() { return GetParam() == "memory" ? make_memory_store() : open_or_fail(directory_.file("store.db")); }
@@ -167,6 +170,58 @@ TEST_P(StoreSuite, RevisionsGoOnAfterEverythingIsCompactedAway) {
   EXPECT_EQ(revisions(*store_), (std::vector<Revision>{3}));
 }
 
+TEST_P(StoreSuite, AgreesWithAPlainLog) {
+  berth::testing::Dice dice(7);
+  std::vector<Record> log;  // What is kept, in order.
+  std::map<std::string, Record> live;
+  Revision last = 0, compacted = 0;
+  const auto text = [](const Record& one) {
+    return fmt::format("{} {} {} {} {}", one.revision, one.create_revision, one.previous_revision, one.key,
+                       one.value == nullptr ? "gone" : *one.value);
+  };
+  const auto texts = [&](const std::vector<Record>& all, Revision after) {
+    std::vector<std::string> out;
+    for (const Record& one : all)
+      if (one.revision > after) out.push_back(text(one));
+    return out;
+  };
+  for (int step = 0; step < 300; ++step) {
+    std::vector<Record> records;
+    for (int i = dice.below(6); i >= 0; --i) {
+      const std::string key = fmt::format("//pods/a/p{}", dice.below(8));
+      const auto known = live.find(key);
+      const Revision previous = known == live.end() ? 0 : known->second.revision;
+      const Revision created = known == live.end() ? last + 1 : known->second.create_revision;
+      const bool goes = known != live.end() && dice.chance(35);
+      records.push_back(goes ? tombstone(++last, key, previous, created) : put(++last, key, fmt::format("v{}", step), previous, created));
+      if (goes)
+        live.erase(key);
+      else
+        live[key] = records.back();
+    }
+    commit(records, dice.chance(50));
+    log.insert(log.end(), records.begin(), records.end());
+    if (dice.chance(30)) {
+      const Revision up_to = dice.chance(10) ? last + 5 : 1 + dice.below(static_cast<std::size_t>(last));
+      ASSERT_TRUE(store_->compact(up_to).has_value());
+      compacted = std::max(compacted, std::min(up_to, last));
+      std::set<Revision> superseded;
+      for (const Record& one : log)
+        if (one.revision <= compacted && one.previous_revision != 0) superseded.insert(one.previous_revision);
+      std::erase_if(
+          log, [&](const Record& one) { return superseded.contains(one.revision) || (one.value == nullptr && one.revision <= compacted); });
+    }
+    if (survives_reopening() && dice.chance(10)) reopen();
+    EXPECT_EQ(store_->state().last_revision, last);
+    EXPECT_EQ(store_->state().compacted_revision, compacted);
+    for (const Revision after : {Revision{0}, compacted, last - 3}) {
+      const auto there = read_all(*store_, after);
+      ASSERT_TRUE(there.has_value());
+      ASSERT_EQ(texts(*there, 0), texts(log, after)) << "step " << step << " after " << after;
+    }
+  }
+}
+
 /// What a store on a disk does besides.
 class StoreOnDisk : public StoreSuite {};
 
@@ -185,8 +240,8 @@ TEST_P(StoreOnDisk, ReopeningFindsEverything) {
   EXPECT_EQ(left.back(), 5000);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StoreSuite, testing::Values("memory", "sqlite"), [](const auto& info) { return info.param; });
-INSTANTIATE_TEST_SUITE_P(All, StoreOnDisk, testing::Values("sqlite"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, StoreSuite, ::testing::Values("memory", "sqlite"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, StoreOnDisk, ::testing::Values("sqlite"), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace berth::store

@@ -40,7 +40,31 @@ void Life::judge() {
   judge_indexes();
   judge_groups();
   judge_new_places();
+  if (steps_ % 4 == 0) judge_gauges();
   if (steps_ % 16 == 0) judge_against_fresh_engine();
+}
+
+/// scheduler_unschedulable_pods says of each plugin whom it holds back: the queue's rejections and the gates.
+void Life::judge_gauges() {
+  std::map<std::string, std::int64_t> held, told;
+  const auto key = [](std::string_view plugin, std::string_view profile) { return fmt::format("{} of {}", plugin, profile); };
+  for (const auto& [uid, pod] : core_->pods) {
+    const std::string& profile = pod.info->view().scheduler_name;
+    if (!pod.gated_by.empty()) ++held[key(pod.gated_by, profile)];
+    const auto* queued = core_->queue.find(uid);
+    if (pod.held() != nullptr || queued == nullptr || core_->queue.is_in_flight(uid)) continue;
+    for (const std::string_view plugin : core_->bits.names(queued->rejected_by))
+      if (plugin != kDisruptionBudgets) ++held[key(plugin, profile)];
+  }
+  const std::string all = core_->meters.registry().expose();
+  constexpr std::string_view kName = "\nscheduler_unschedulable_pods{plugin=\"";
+  for (std::size_t at = all.find(kName); at != std::string::npos; at = all.find(kName, at + 1)) {
+    const std::string_view line = std::string_view(all).substr(at + kName.size(), all.find('\n', at + 1) - at - kName.size());
+    const std::size_t quote = line.find('"'), profile = line.find("profile=\"") + 9;
+    const std::int64_t count = std::stoll(std::string(line.substr(line.rfind(' ') + 1)));
+    if (count != 0) told[key(line.substr(0, quote), line.substr(profile, line.find('"', profile) - profile))] = count;
+  }
+  if (held != told) wrong(fmt::format("plugins hold back {}, and are said to hold back {}", held, told));
 }
 
 /// Who is in the cluster, where, and as whom: the pods that the watch has shown on a node, and those that hold a place.
@@ -66,7 +90,8 @@ void Life::judge_pods() {
     const model::PodView &a = there->view(), &b = read_anew->view();
     if (a.meta.uid != b.meta.uid || there->request != read_anew->request || !placement::same_traits(*there, *read_anew) ||
         a.priority != b.priority || a.resize_infeasible != b.resize_infeasible || a.meta.annotations != b.meta.annotations ||
-        a.meta.owner_references != b.meta.owner_references || there->host_ports != read_anew->host_ports)
+        a.meta.owner_references != b.meta.owner_references || there->host_ports != read_anew->host_ports || a.start_time != b.start_time ||
+        a.meta.is_deleting != b.meta.is_deleting || a.terminating_by_preemption != b.terminating_by_preemption)
       wrong(fmt::format("{} is known otherwise than it was seen", object->key()));
   }
   for (const auto& [uid, pod] : core_->pods)
@@ -332,6 +357,7 @@ void Life::expect_nothing_left() {
   expect(core_->cluster.pending_allocations().empty(), "pending allocations");
   const auto sizes = core_->queue.sizes();
   expect(sizes.active + sizes.backoff + sizes.unschedulable + sizes.gated == 0, "the queue");
+  judge_gauges();
   if (!left.empty()) wrong(fmt::format("of an emptied world is left: {}", fmt::join(left, ", ")));
 }
 

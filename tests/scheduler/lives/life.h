@@ -111,6 +111,7 @@ class Life {
   void judge_pods();
   void judge_indexes();
   void judge_groups();
+  void judge_gauges();
   void judge_new_places();
   void judge_against_fresh_engine();
   void judge_rest();

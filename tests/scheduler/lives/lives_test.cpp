@@ -27,11 +27,17 @@ Profile permitting() {
   return out;
 }
 
+/// The recorded life, and some that are judged alone (BERTH_SEEDS: how many).
 void play(const char* name, Life::Subject subject) {
-  const std::uint64_t seed = subject.seed;
-  Life life(std::move(subject));
-  const std::string text = life.run();
-  if (!::testing::Test::HasFailure()) testing::expect_life(fmt::format("tests/scheduler/lives/{}.txt", name), seed, text);
+  const std::uint64_t first = subject.seed;
+  const std::string text = Life(subject).run();
+  if (!::testing::Test::HasFailure()) testing::expect_life(fmt::format("tests/scheduler/lives/{}.txt", name), first, text);
+  const char* seeds = std::getenv("BERTH_SEEDS");
+  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : 2;
+  for (std::uint64_t seed = 1; seed <= more && !::testing::Test::HasFailure(); ++seed) {
+    subject.seed = 1000 * first + seed;
+    (void)Life(subject).run();
+  }
 }
 
 void asks_for(json::Value& pod, const char* resource) {
