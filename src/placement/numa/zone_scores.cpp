@@ -7,7 +7,7 @@
 namespace berth::placement::numa {
 namespace {
 
-constexpr std::int64_t kMost = 100;
+constexpr std::int64_t kMostScore = 100;
 constexpr std::int64_t kMostNumaNodes = 8;  ///< By which LeastNUMANodes divides.
 
 std::vector<Amounts> by_container(const model::PodView& pod) {
@@ -48,7 +48,7 @@ std::int64_t balanced(const Amounts& wanted, const ZoneLedger& ledger, NodeSet z
   for (const double share : shares) variance += (share - mean) * (share - mean);
   // Of one share alone there is nothing to balance.
   if (shares.size() > 1) variance /= static_cast<double>(shares.size() - 1);
-  return static_cast<std::int64_t>((1 - variance) * static_cast<double>(kMost));
+  return static_cast<std::int64_t>((1 - variance) * static_cast<double>(kMostScore));
 }
 
 std::int64_t allocated(const Amounts& wanted, const ZoneLedger& ledger, NodeSet zone, const ScoringOptions& options) {
@@ -59,7 +59,7 @@ std::int64_t allocated(const Amounts& wanted, const ZoneLedger& ledger, NodeSet 
     weights += weight;
     if (has == 0 || amount > has) continue;
     const std::int64_t part = options.strategy == ScoringStrategy::kMostAllocated ? amount : has - amount;
-    sum += weight * static_cast<std::int64_t>(static_cast<__int128>(part) * kMost / has);
+    sum += weight * static_cast<std::int64_t>(static_cast<__int128>(part) * kMostScore / has);
   }
   return weights == 0 ? 0 : sum / weights;
 }
@@ -117,9 +117,9 @@ std::int64_t fewest_zones(const std::vector<Amounts>& all, ZoneLedger ledger) {
     }
     (void)ledger.give({.uid = "", .containers = {}}, wish, {.nodes = found->nodes, .is_preferred = true});
   }
-  if (most == 0) return kMost;
-  const std::int64_t step = kMost / kMostNumaNodes;
-  return kMost - static_cast<std::int64_t>(most) * step + (are_nearest ? step / 2 : 0);
+  if (most == 0) return kMostScore;
+  const std::int64_t step = kMostScore / kMostNumaNodes;
+  return kMostScore - static_cast<std::int64_t>(most) * step + (are_nearest ? step / 2 : 0);
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ Amounts requests_of(const model::ContainerView& container) {
 }
 
 std::int64_t zone_score(const NodeAlignment& alignment, const model::PodView& pod, const ScoringOptions& options) {
-  if (!pod.is_guaranteed) return kMost;
+  if (!pod.is_guaranteed) return kMostScore;
   const auto& policy = alignment.policy();
   if (!policy) return 0;
   const std::vector<Amounts> wanted = policy->is_by_pod ? std::vector{of_pod(pod)} : by_container(pod);
