@@ -1,9 +1,13 @@
-// Files of authentication, authorization and encryption, and the --oidc-… flags: what is said of each, word for word
-// (configs_told.txt beside this).
+// Files of authentication, authorization, encryption and audit policies, and the --oidc-… flags: what is said of each, word for word
+// (configs_told.txt beside this). After an audit policy and the line "asked:" stands a request a line, "USER,GROUP… VERB GROUP:RESOURCE
+// [NAMESPACE [NAME]]" or "USER VERB /PATH": how much of it is written down.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "apiserver/audit/policy.h"
 #include "apiserver/auth/authorization_config.h"
 #include "apiserver/auth/oidc_config.h"
 #include "apiserver/encryption/config.h"
@@ -64,6 +68,41 @@ std::string encryption(const std::string& text) {
   return out;
 }
 
+std::string audited(const audit::Policy& policy, const std::string& line) {
+  std::istringstream words(line);
+  std::string who, verb, what, group;
+  words >> who >> verb >> what;
+  UserInfo user{who.substr(0, who.find(',')), "", {}, {}};
+  std::istringstream groups(who);
+  for (std::getline(groups, group, ','); std::getline(groups, group, ',');) user.groups.push_back(group);
+  Attributes asked;
+  asked.verb = verb;
+  asked.is_resource = !what.starts_with('/');
+  if (asked.is_resource) {
+    const std::size_t colon = what.find(':'), slash = what.find('/');
+    asked.group = what.substr(0, colon);
+    asked.resource = what.substr(colon + 1, slash == std::string::npos ? slash : slash - colon - 1);
+    if (slash != std::string::npos) asked.subresource = what.substr(slash + 1);
+    words >> asked.ns >> asked.name;
+  } else {
+    asked.path = what;
+  }
+  const audit::Decision decision = policy.decide(user, asked);
+  std::string out(to_string(decision.level));
+  for (const audit::Stage stage : decision.omit_stages) out += fmt::format(" -{}", to_string(stage));
+  return out + (decision.omit_managed_fields ? " -managedFields" : "") + "\n";
+}
+
+std::string audit_policy(const std::string& text) {
+  const std::size_t asked = text.find("asked:\n");
+  const auto read = audit::parse_policy(text.substr(0, asked), "f");
+  if (!read) return read.error().message + "\n";
+  std::string out;
+  std::istringstream lines(asked == std::string::npos ? "" : text.substr(asked + 7));
+  for (std::string line; std::getline(lines, line);) out += audited(*read, line);
+  return out;
+}
+
 std::string oidc_flags(std::string text) {
   auth::OidcFlags flags;
   for (const auto& [name, value] : testing::take_flags(text)) {
@@ -90,6 +129,7 @@ TEST(ConfigurationFiles, WhatBecomesOfEachIsWrittenDown) {
     if (text.starts_with("flags:\n")) return oidc_flags(text);
     return text.starts_with("# authentication")  ? authentication(text)
            : text.starts_with("# authorization") ? authorization(text)
+           : text.starts_with("# audit")         ? audit_policy(text)
                                                  : encryption(text);
   });
 }

@@ -55,13 +55,18 @@ class Life {
     json::Value out = json::Object{{"metadata", json::Object{{"namespace", "default"}, {"name", name}}},
                                    {"spec", json::Object{{"type", dice_.of(kTypes)}}}};
     if (dice_.chance(20)) json::set(out, {"spec", "clusterIP"}, json::Value(dice_.chance(30) ? std::string("None") : some_address()));
-    if (dice_.chance(40)) json::set(out, {"spec", "externalTrafficPolicy"}, json::Value("Local"));
-    if (dice_.chance(15)) json::set(out, {"spec", "healthCheckNodePort"}, json::Value(some_port()));
-    if (dice_.chance(15)) json::set(out, {"spec", "allocateLoadBalancerNodePorts"}, json::Value(false));
+    // What validation refuses does not come here: ports of those that want none.
+    const std::string type(json::get_string(out, {"spec", "type"}));
+    if (type == "LoadBalancer" && dice_.chance(40)) {
+      json::set(out, {"spec", "externalTrafficPolicy"}, json::Value("Local"));
+      if (dice_.chance(40)) json::set(out, {"spec", "healthCheckNodePort"}, json::Value(some_port()));
+    }
+    const bool wants_ports = type == "NodePort" || (type == "LoadBalancer" && dice_.chance(70));
+    if (type == "LoadBalancer" && !wants_ports) json::set(out, {"spec", "allocateLoadBalancerNodePorts"}, json::Value(false));
     json::Array ports;
     for (int i = dice_.below(3); i >= 0; --i) {
       json::Object port{{"port", 80 + i}};
-      if (dice_.chance(25)) port["nodePort"] = some_port();
+      if (wants_ports && dice_.chance(25)) port["nodePort"] = some_port();
       ports.push_back(std::move(port));
     }
     json::set(out, {"spec", "ports"}, std::move(ports));

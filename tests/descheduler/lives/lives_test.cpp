@@ -329,6 +329,95 @@ profiles:
     balance: {enabled: [LowNodeUtilization]}
 )";
 
+constexpr const char* kByRules = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictPerNode: 3
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {nodeFit: true, minReplicas: 2}}
+  - {name: RemovePodsViolatingNodeAffinity, args: {nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]}}
+  - {name: RemovePodsViolatingNodeTaints, args: {includePreferNoSchedule: true, excludedTaints: [worn=yes]}}
+  - {name: RemovePodsHavingTooManyRestarts, args: {podRestartThreshold: 80, states: [CrashLoopBackOff, Running]}}
+  - {name: RemoveDuplicates, args: {excludeOwnerKinds: [Job]}}
+  - {name: RemovePodsViolatingInterPodAntiAffinity, args: {}}
+  plugins:
+    deschedule: {enabled: [RemovePodsViolatingNodeAffinity, RemovePodsViolatingNodeTaints, RemovePodsViolatingInterPodAntiAffinity, RemovePodsHavingTooManyRestarts]}
+    balance: {enabled: [RemoveDuplicates]}
+)";
+
+constexpr const char* kByAge = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictTotal: 4
+profiles:
+- name: old
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictFailedBarePods: true, minPodAge: 20m, noEvictionPolicy: Mandatory}}
+  - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 5400, states: [Running, CrashLoopBackOff], ownerKinds: {exclude: [DaemonSet]}, namespaces: {exclude: [other]}}}
+  - {name: RemoveFailedPods, args: {minPodLifetimeSeconds: 1200, reasons: [Error], exitCodes: [1, 2], excludeOwnerKinds: [Job]}}
+  plugins:
+    deschedule: {enabled: [RemoveFailedPods, PodLifeTime]}
+- name: not ready
+  pluginConfig:
+  - {name: DefaultEvictor, args: {priorityThreshold: {value: 15}, labelSelector: {matchExpressions: [{key: app, operator: NotIn, values: [db]}]}}}
+  - {name: PodLifeTime, args: {conditions: [{type: Ready, status: "False"}], labelSelector: {matchLabels: {app: web}}}}
+  plugins:
+    deschedule: {enabled: [PodLifeTime]}
+)";
+
+constexpr const char* kBySpread = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+maxNoOfPodsToEvictPerNamespace: 5
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictLocalStoragePods: true, ignorePodsWithoutPDB: false}}
+  - {name: RemovePodsViolatingTopologySpreadConstraint, args: {constraints: [DoNotSchedule, ScheduleAnyway]}}
+  - {name: RemoveDuplicates, args: {}}
+  plugins:
+    balance: {enabled: [RemovePodsViolatingTopologySpreadConstraint, RemoveDuplicates]}
+)";
+
+constexpr const char* kByEmptiness = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictLocalStoragePods: true, nodeFit: true}}
+  - {name: HighNodeUtilization, args: {thresholds: {cpu: 45, pods: 45}, evictableNamespaces: {exclude: [other]}, numberOfNodes: 1}}
+  plugins:
+    balance: {enabled: [HighNodeUtilization]}
+)";
+
+constexpr const char* kByRequests = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+nodeSelector: zone=a
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictLocalStoragePods: true, nodeFit: true}}
+  - {name: LowNodeUtilization, args: {thresholds: {cpu: 25, pods: 30}, targetThresholds: {cpu: 40, pods: 60}}}
+  plugins:
+    balance: {enabled: [LowNodeUtilization]}
+)";
+
+constexpr const char* kForRoom = R"(
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {evictLocalStoragePods: true}}
+  - {name: Defragmentation, args: {minPendingSeconds: 600, maxMovesPerPod: 4}}
+  plugins:
+    balance: {enabled: [Defragmentation]}
+)";
+
 void play(const char* name, Life::Subject subject) {
   const std::string text = Life(subject).run();
   if (!::testing::Test::HasFailure()) testing::expect_life(fmt::format("tests/descheduler/lives/{}.txt", name), subject.seed, text);
@@ -340,7 +429,13 @@ void play(const char* name, Life::Subject subject) {
   }
 }
 
+TEST(DeschedulerLives, ByRules) { play("by_rules", {.seed = 1, .policy = kByRules, .cycles = 20}); }
+TEST(DeschedulerLives, ByAge) { play("by_age", {.seed = 2, .policy = kByAge, .check = PlacementCheck::kOff, .cycles = 20}); }
+TEST(DeschedulerLives, BySpread) { play("by_spread", {.seed = 3, .policy = kBySpread, .spreads = true}); }
+TEST(DeschedulerLives, ByEmptiness) { play("by_emptiness", {.seed = 4, .policy = kByEmptiness, .check = PlacementCheck::kOff}); }
 TEST(DeschedulerLives, ByUse) { play("by_use", {.seed = 5, .policy = kByUse, .refusals = 5, .asks_usage = true}); }
+TEST(DeschedulerLives, ByRequests) { play("by_requests", {.seed = 6, .policy = kByRequests}); }
+TEST(DeschedulerLives, ForRoom) { play("for_room", {.seed = 7, .policy = kForRoom, .most_in_flight = 2, .waits = true}); }
 
 }  // namespace
 }  // namespace berth::descheduler::test

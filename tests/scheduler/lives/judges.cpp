@@ -90,8 +90,7 @@ void Life::judge_pods() {
     const model::PodView &a = there->view(), &b = read_anew->view();
     if (a.meta.uid != b.meta.uid || there->request != read_anew->request || !placement::same_traits(*there, *read_anew) ||
         a.priority != b.priority || a.resize_infeasible != b.resize_infeasible || a.meta.annotations != b.meta.annotations ||
-        a.meta.owner_references != b.meta.owner_references || there->host_ports != read_anew->host_ports || a.start_time != b.start_time ||
-        a.meta.is_deleting != b.meta.is_deleting || a.terminating_by_preemption != b.terminating_by_preemption)
+        a.meta.owner_references != b.meta.owner_references || there->host_ports != read_anew->host_ports)
       wrong(fmt::format("{} is known otherwise than it was seen", object->key()));
   }
   for (const auto& [uid, pod] : core_->pods)
