@@ -126,4 +126,15 @@ json::Array node_images(const json::Value& listed) {
   return out;
 }
 
+std::string plain_version(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  std::size_t end = 0, dots = 0;
+  while (end < version.size() &&
+         (std::isdigit(static_cast<unsigned char>(version[end])) != 0 ||
+          (version[end] == '.' && end + 1 < version.size() && std::isdigit(static_cast<unsigned char>(version[end + 1])) != 0)))
+    dots += version[end++] == '.' ? 1 : 0;
+  const bool is_semantic = dots == 2 && end < version.size() && (version[end] == '-' || version[end] == '+');
+  return std::string(is_semantic || end == 0 ? version : version.substr(0, end));
+}
+
 }  // namespace berth::node::agent

@@ -42,4 +42,7 @@ using ConditionTimes = std::map<std::string, std::pair<std::string, TimePoint>>;
 /// status.images from the runtime's ListImages answer (ImageService): names with digests first, the largest 50 images.
 [[nodiscard]] json::Array node_images(const json::Value& listed);
 
+/// A runtime's version as the node shows it: "1.6.20" of "v1.6.20~ds1"; a semantic version stays whole.
+[[nodiscard]] std::string plain_version(std::string_view version);
+
 }  // namespace berth::node::agent
