@@ -34,9 +34,7 @@ bool is_semantic_version(std::string_view text) {
   const auto is_word = [](std::string_view part) {
     return !part.empty() && std::ranges::all_of(part, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; });
   };
-  const auto parts_are = [](std::string_view list, const auto& is_good) {
-    return std::ranges::all_of(split(list, '.').list(), is_good);
-  };
+  const auto parts_are = [](std::string_view list, const auto& is_good) { return std::ranges::all_of(split(list, '.').list(), is_good); };
   if (const auto plus = text.find('+'); plus != std::string_view::npos) {
     if (!parts_are(text.substr(plus + 1), is_word)) return false;
     text = text.substr(0, plus);
