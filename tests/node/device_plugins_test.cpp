@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "model/views/pod_view.h"
 #include "net/grpc.h"
 #include "net/proto/messages.h"
 #include "node/devices/plugin_protocol.h"

@@ -100,7 +100,7 @@ struct Write {
 
 struct WriteOutcome {
   int code = 200;   ///< HTTP status; 0: the server was not reached.
-  std::string uid;  ///< Of the object in the answer to a creation.
+  std::string uid, resource_version;  ///< Of the object in the answer.
 };
 
 /// Pure; not thread-safe. Times must not go backwards.

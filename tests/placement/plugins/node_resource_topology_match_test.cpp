@@ -39,14 +39,17 @@ class Numa : public ::testing::Test {
                     "zones: [{}, {}]}}",
                     name, policy, attributes, zone(0, first), zone(1, second)));
   }
-  static std::string own(int cpus, const std::string& more = "") {
-    return fmt::format("{{name: c, resources: {{limits: {{cpu: '{0}', memory: 1Gi{1}}}, requests: {{cpu: '{0}', memory: 1Gi{1}}}}}}}", cpus,
-                       more);
+  std::string own(int cpus, const std::string& more = "") {
+    return fmt::format("{{name: c{2}, resources: {{limits: {{cpu: '{0}', memory: 1Gi{1}}}, requests: {{cpu: '{0}', memory: 1Gi{1}}}}}}}",
+                       cpus, more, ++containers_);
   }
   [[nodiscard]] PodInfoPtr pod(const std::string& containers, const std::string& name = "pod") const {
     return world.pod("{containers: [" + containers + "]}", "{}", name);
   }
   PluginWorld world{Era::k136};
+
+ private:
+  int containers_ = 0;
 };
 
 const std::string kPodScope = ", {name: topologyManagerScope, value: pod}";
@@ -77,7 +80,11 @@ TEST_F(Numa, APodAsOneHasAllOfOneNumaNode) {
 
 TEST_F(Numa, RestrictedTakesAsManyNumaNodesAsItMust) {
   node("a");
+  const std::string cpus_alone = ", {name: berth.dev/memoryManagerPolicy, value: None}";
   topology("a", 10, 10, "", "restricted");
+  EXPECT_EQ(world.verdict("a", pod(own(18))), "NodeResourceTopologyMatch Unschedulable: cannot align container")
+      << "memory from one, processors from two";
+  topology("a", 10, 10, cpus_alone, "restricted");
   EXPECT_EQ(world.verdict("a", pod(own(12))), "NodeResourceTopologyMatch Unschedulable: cannot align container")
       << "sixteen are on one, were nobody there";
   EXPECT_EQ(world.verdict("a", pod(own(18))), "fits") << "no NUMA node has as many: two are as few as can be";
@@ -138,14 +145,22 @@ TEST_F(Numa, WhatPodsHadWhoAreGoneIsFree) {
   topology("a", 6, 6, kTold + ", {name: berth.dev/holds.p, value: '0:cpu=10'}, {name: berth.dev/holds.q, value: '1:cpu=10'}");
   world.run("q", "a", "{containers: [" + own(10) + "]}");
   EXPECT_EQ(world.verdict("a", pod(own(16))), "fits") << "p is not there any more, whatever the node has said";
-  EXPECT_EQ(world.verdict("a", pod(own(16) + ", " + own(7))), "NodeResourceTopologyMatch Unschedulable: cannot align container");
+  EXPECT_EQ(world.verdict("a", pod(own(15) + ", " + own(7))), "NodeResourceTopologyMatch Unschedulable: cannot align container");
 }
 
 TEST_F(Numa, OfOthersTopologiesPodsCountThatHaveBegun) {
   node("a");
   topology("a", 6, 16, "");
-  world.run("told", "a", "{containers: [" + own(10) + "]}");
-  EXPECT_EQ(world.verdict("a", pod(own(16))), "fits") << "it takes the first, as far as anybody knows; that has six: the second";
+  const auto run = [&](const std::string& status) {
+    world.add(
+        fmt::format("{{kind: Pod, metadata: {{name: p, uid: p}}, spec: {{nodeName: a, containers: [{}]}}, status: {}}}", own(10), status));
+  };
+  run("{}");
+  EXPECT_EQ(world.verdict("a", pod(own(16))), "NodeResourceTopologyMatch Unschedulable: cannot align container")
+      << "it has not begun, and the first has six: it will be of the second";
+  EXPECT_EQ(world.verdict("a", pod(own(6))), "fits");
+  run("{startTime: '2026-01-05T10:00:00Z'}");
+  EXPECT_EQ(world.verdict("a", pod(own(16))), "fits") << "it is among what the first lacks";
 }
 
 TEST_F(Numa, ScoresByWhatNumaNodesHaveFree) {
@@ -182,7 +197,7 @@ TEST_F(Numa, MistakesInTheArgumentsAreTold) {
   EXPECT_EQ(error(json::Object{}), "");
   EXPECT_NE(error(json::Object{{"scoringStrategy", json::Object{{"type", "Most"}}}}).find("LeastNUMANodes"), std::string::npos);
   EXPECT_NE(error(json::Object{{"cacheResyncPeriodSeconds", -1}}).find("must not be negative"), std::string::npos);
-  EXPECT_NE(error(json::Object{{"cacheResync", 1}}).find("did you mean"), std::string::npos);
+  EXPECT_NE(error(json::Object{{"cacheResyncPeriodSecond", 1}}).find("did you mean"), std::string::npos);
 }
 
 TEST_F(Numa, IsSaidBeforehandWhateverTheProfile) {
