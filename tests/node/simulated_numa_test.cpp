@@ -66,7 +66,7 @@ TEST_F(SimulatedNuma, APodThatNoNumaNodeHasRoomForIsRefusedAndWhoHasWhatIsTold) 
   ASSERT_FALSE(told.empty());
   view = model::NodeTopologyView::parse(*json::parse(told.back()));
   EXPECT_EQ(view.attribute("berth.dev/holds.first"), "0:cpu=12 0:memory=1073741824");
-  EXPECT_EQ(view.attribute("berth.dev/holds.second"), "1:cpu=12 0:memory=1073741824");
+  EXPECT_EQ(view.attribute("berth.dev/holds.second"), "1:cpu=12 1:memory=1073741824");
   EXPECT_FALSE(view.attributes.contains("berth.dev/holds.third"));
   fleet_.forget_pod("first");
   told = topologies();

@@ -245,8 +245,12 @@ std::optional<Refusal> ZoneLedger::give(const PodWishes& pod, const Wish& contai
     lender_ = pod.uid;
     lent_.clear();
   }
+  // In the order of the kubelet's managers: of what is missing it says the first.
   for (const auto& [resource, counts] : counts_)
-    if (auto refusal = give_counted(pod, container, resource, near)) return refusal;
+    if (resource != "cpu")
+      if (auto refusal = give_counted(pod, container, resource, near)) return refusal;
+  if (knows("cpu"))
+    if (auto refusal = give_counted(pod, container, "cpu", near)) return refusal;
   return memory_ ? memory_->give(pod, container, near) : std::nullopt;
 }
 
