@@ -10,6 +10,8 @@ namespace berth::client {
 /// Lists the resource over all namespaces, blocking, and hands over each object with its `kind` filled in. A resource of this build's
 /// tables; others are not found. A list that expires on the way is an error, and objects may have been handed over by then.
 ApiResult<void> list_all(Client& client, std::string_view group, std::string_view plural, const std::function<void(json::Value)>& visit);
+/// The same of any resource, in this version.
+ApiResult<void> list_all(Client& client, const Gvr& gvr, std::string_view kind, const std::function<void(json::Value)>& visit);
 /// The same without documents: each item's text as it stands in the answer, mostly without `kind`, good during the call alone. For who
 /// knows most of them from an earlier list, by uid and revision.
 ApiResult<void> list_all_texts(Client& client, std::string_view group, std::string_view plural,

@@ -13,6 +13,8 @@ struct ClusterResource {
   ClusterEvent event;  ///< What one that comes, changes or goes is to pods that wait.
   /// Best first; of old servers the later ones.
   std::array<std::string_view, 3> versions = {"v1"};
+  /// A CustomResourceDefinition makes it: it may come while who reads it runs.
+  bool is_custom = false;
 };
 
 /// Pods last: a pod that comes when its node, claims and classes are there is looked at once.
@@ -33,7 +35,7 @@ inline constexpr std::array<ClusterResource, 22> kClusterResources = {{
     {"ResourceSlice", "resource.k8s.io", "resourceslices", ClusterEvent::kDevices},
     {"DeviceClass", "resource.k8s.io", "deviceclasses", ClusterEvent::kDevices},
     {"DeviceTaintRule", "resource.k8s.io", "devicetaintrules", ClusterEvent::kDevices, {"v1beta2"}},
-    {"NodeResourceTopology", "topology.node.k8s.io", "noderesourcetopologies", ClusterEvent::kNodeTopology, {"v1alpha2"}},
+    {"NodeResourceTopology", "topology.node.k8s.io", "noderesourcetopologies", ClusterEvent::kNodeTopology, {"v1alpha2"}, true},
     {"VolumeAttachment", "storage.k8s.io", "volumeattachments", ClusterEvent::kVolumeAttachmentDeleted},
     {"PodGroup", "scheduling.k8s.io", "podgroups", ClusterEvent::kNodeCordoned, {"v1alpha2"}},
     {"PodDisruptionBudget", "policy", "poddisruptionbudgets", ClusterEvent::kDisruptionBudget, {"v1", "v1beta1"}},

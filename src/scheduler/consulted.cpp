@@ -89,13 +89,13 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
   void finish() {
     std::vector<Consulted> out;
     for (const auto& kind : placement::kClusterResources | std::views::filter(is_consulted)) {
-      bool is_found = false;
-      for (const auto version : versions_of(kind)) {
-        if (is_found || !served[path(kind.group, version)].contains(kind.plural)) continue;
-        is_found = true;
-        out.push_back({std::string(kind.kind), {std::string(kind.group), std::string(version), std::string(kind.plural)}, kind.event});
-      }
-      if (!is_found) log::info("scheduler", "the server has no {}: done without", kind.plural);
+      auto versions = versions_of(kind);
+      auto version = std::ranges::find_if(versions, [&](auto one) { return served[path(kind.group, one)].contains(kind.plural); });
+      if (version == versions.end() && kind.is_custom) version = versions.begin();
+      if (version != versions.end())
+        out.push_back({std::string(kind.kind), {std::string(kind.group), std::string(*version), std::string(kind.plural)}, kind.event});
+      else
+        log::info("scheduler", "the server has no {}: done without", kind.plural);
     }
     done(std::move(out));
   }

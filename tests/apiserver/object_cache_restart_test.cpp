@@ -39,10 +39,10 @@ TEST_F(ObjectCacheRestart, StateHistoryAndRevisionsComeBack) {
             (std::vector<std::string>{"ADDED default/b@2", "MODIFIED default/a@3", "DELETED default/b@4", "ADDED default/c@5"}));
 }
 
-/// One kind is written a hundred times as often as the other, whose history must not suffer by it.
+/// One kind is written fifty times as often as the other, whose history must not suffer by it.
 TEST_F(ObjectCacheRestart, ALogThatIsMostlySupersededComesBackAsItWas) {
   const CacheOptions options{.history_events = 40};
-  for (unsigned seed = 1; seed <= 6; ++seed) {
+  for (unsigned seed = 1; seed <= 25; ++seed) {
     store::TemporaryDirectory directory;
     cache_.reset();
     open(store::open_or_fail(directory.file("s.db")), true, options);
@@ -54,8 +54,8 @@ TEST_F(ObjectCacheRestart, ALogThatIsMostlySupersededComesBackAsItWas) {
       proposal.key = make_key("", plural, "default", name);
       (void)propose(std::move(proposal));
     };
-    for (int i = 0; i < 2000; ++i) {
-      write(random() % 100 == 0 ? "configmaps" : "pods", 30);
+    for (int i = 0; i < 500; ++i) {
+      write(random() % 50 == 0 ? "configmaps" : "pods", 30);
     }
     using Seen = std::vector<std::string>;
     const auto everything = [&] {

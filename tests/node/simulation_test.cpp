@@ -321,6 +321,31 @@ TEST(Fleet, RegistersNodesAndRenewsTheirLeasesEvenly) {
   EXPECT_NEAR(server.count(Write::Kind::kNodeStatus), 1000, 20) << "one status heartbeat each";
 }
 
+TEST(Fleet, NodesAndPodsWriteInTurnUntilHeartbeatsAreLate) {
+  FakeServer server;
+  for (int i = 0; i < 100; ++i) server.fleet.add_node(node_spec(i), kStart);
+  server.run_until(kStart);
+  for (int i = 0; i < 100; ++i) {
+    json::Value pod = simple_pod("p" + std::to_string(i));
+    server.fleet.observe_pod(pod, server.now);
+  }
+  const auto reports_among_the_next = [&](int count) {
+    int reports = 0;
+    for (; count > 0; --count) {
+      const auto write = server.fleet.next_write(server.now);
+      EXPECT_TRUE(write);
+      reports += write && write->kind == Write::Kind::kPodStatus ? 1 : 0;
+    }
+    return reports;
+  };
+  // All heartbeats are due, and wait with all pods.
+  server.now = kStart + 5s;
+  server.fleet.advance(server.now);
+  EXPECT_NEAR(reports_among_the_next(40), 20, 1);
+  server.now = kStart + 40s;
+  EXPECT_EQ(reports_among_the_next(40), 0) << "nodes would soon be taken for lost";
+}
+
 TEST(Fleet, OnePatchStartsAPodAndOneDeleteEndsIt) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);
@@ -385,6 +410,19 @@ TEST(Fleet, TakesOverAFormerProcessesNodesAndPods) {
   const std::string& status = server.writes.at(0).body;
   EXPECT_NE(status.find(R"("cpu":"3")"), std::string::npos);
   EXPECT_NE(status.find("2025-06-01T00:00:00Z"), std::string::npos) << "it has been ready all the time";
+}
+
+TEST(Fleet, ResourcesOfANodesAnnotationComeOverTheFleetsOwn) {
+  FakeServer server;
+  const json::Value node = *json::parse(R"({"metadata":{"name":"n","uid":"u","annotations":{"sim.berth.dev/fleet":"default",
+      "sim.berth.dev/capacity":"cpu=4"}}})");
+  ASSERT_TRUE(server.fleet.adopt_node(node, {}, kStart));
+  server.run_until(kStart);
+  const json::Value status = json::parse(server.writes.at(0).body)->at("status");
+  for (const char* list : {"capacity", "allocatable"}) {
+    EXPECT_EQ(json::get_string(status, {list, "cpu"}), "4") << list;
+    EXPECT_EQ(json::get_string(status, {list, "pods"}), "110") << list;
+  }
 }
 
 TEST(Fleet, AHundredThousandNodesHaveAddressesOfTheirOwn) {

@@ -3,8 +3,21 @@
 #include <fmt/format.h>
 
 #include "client/list_all.h"
+#include "placement/cluster_kinds.h"
 
 namespace berth::cli {
+namespace {
+
+/// Of kinds that definitions make the API server's tables say nothing.
+client::ApiResult<void> list(client::Client& client, const std::string& group, const std::string& plural,
+                             const std::function<void(json::Value)>& each) {
+  for (const placement::ClusterResource& one : placement::kClusterResources)
+    if (one.is_custom && one.group == group && one.plural == plural)
+      return client::list_all(client, {group, std::string(one.versions.front()), plural}, one.kind, each);
+  return client::list_all(client, group, plural, each);
+}
+
+}  // namespace
 
 client::ApiResult<LiveKinds> read_live_objects(client::Client& client, std::span<const std::pair<std::string, std::string>> resources,
                                                const std::function<void(json::Value)>& each) {
@@ -12,7 +25,7 @@ client::ApiResult<LiveKinds> read_live_objects(client::Client& client, std::span
   std::vector<std::string> forbidden;
   std::string words;
   for (const auto& [group, plural] : resources) {
-    const auto read = client::list_all(client, group, plural, each);
+    const auto read = list(client, group, plural, each);
     if (read) {
       out.listed.push_back(plural);
       continue;

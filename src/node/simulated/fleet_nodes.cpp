@@ -106,6 +106,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   for (const auto& [key, value] : json::get_object(document, {"status", "allocatable"}))
     if (value.is_string()) t.allocatable[std::string(key)] = json::as_view(value);
   std::string_view own = json::get_string(document, {"metadata", "annotations", kCapacityAnnotation});
+  if (!own.empty() && t.allocatable.empty()) t.allocatable = t.capacity;
   while (!own.empty()) {
     const std::string_view part = own.substr(0, own.find(','));
     own.remove_prefix(std::min(own.size(), part.size() + 1));
