@@ -99,7 +99,7 @@ struct Write {
 };
 
 struct WriteOutcome {
-  int code = 200;   ///< HTTP status; 0: the server was not reached.
+  int code = 200;                     ///< HTTP status; 0: the server was not reached.
   std::string uid, resource_version;  ///< Of the object in the answer.
 };
 
