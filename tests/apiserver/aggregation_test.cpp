@@ -307,6 +307,8 @@ TEST_F(Aggregation, AWatchIsPassedOnAsItComes) {
   service(shop_->port());
   registration(shop_->port(), trust());
   expect_condition("True");
+  // Who passes requests on hears of the condition a moment after it can be read.
+  EXPECT_TRUE(comes_true([&] { return send("GET", "/apis/shop.example.com/v1/orders").status == 200; }));
   net::HttpRequest request;
   request.method = "GET";
   request.path = "/apis/shop.example.com/v1/orders";
