@@ -37,7 +37,8 @@ Object::Object(KeptTextRef text) : kept_(std::move(text)) {
     });
     alike.labels = model::Labels(std::move(labels));
   }
-  if (is_present(raw[kOwners]))
+  if (is_present(raw[kOwners])) {
+    owners_digest_ = std::hash<std::string_view>()(raw[kOwners]);
     json::for_each_element(raw[kOwners], [&](std::string_view owner) {
       static const json::PathScanner scanner({"controller", "uid", "kind", "name"});
       std::array<std::string_view, 4> fields;
@@ -46,6 +47,7 @@ Object::Object(KeptTextRef text) : kept_(std::move(text)) {
       alike.controller_kind = json::unquote(fields[2]);
       alike.controller_name = json::unquote(fields[3]);
     });
+  }
   alike_ = std::move(alike);
 }
 

@@ -28,6 +28,8 @@ class Object {
   [[nodiscard]] const std::string& controller_uid() const { return alike_->controller_uid; }
   [[nodiscard]] const std::string& controller_kind() const { return alike_->controller_kind; }
   [[nodiscard]] const std::string& controller_name() const { return alike_->controller_name; }
+  /// Of metadata.ownerReferences as they stand: alike for revisions that say the same of their owners. 0: none.
+  [[nodiscard]] std::size_t owners_digest() const { return owners_digest_; }
   [[nodiscard]] bool is_deleting() const { return is_deleting_; }
   /// "ns/name", or "name" for cluster-scoped objects.
   [[nodiscard]] std::string key() const { return ns().empty() ? name_ : ns() + "/" + name_; }
@@ -54,6 +56,7 @@ class Object {
   Shared<Alike> alike_;
   std::string name_, uid_;
   std::int64_t revision_ = 0;
+  std::size_t owners_digest_ = 0;
   bool is_deleting_ = false;
 };
 using ObjectRef = std::shared_ptr<const Object>;

@@ -5,7 +5,6 @@
 //   owner, orphan     --> dependents lose the reference; its finalizer falls when none has it
 //
 // An owner that is not in the graph counts as absent only after the server said so, by name and uid.
-#include "base/json_scan.h"
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 
@@ -55,6 +54,7 @@ class GarbageCollector final : public Controller {
   [[nodiscard]] bool waits_for_dependents(const Node& node) const;
   OwnerState state_of(const Node& dependent, const OwnerReference& owner, const Cache& cache) const;
   void enqueue_dependents(const std::string& uid, KeySink& sink) const;
+  void enqueue_ending(const OwnerReferences& owners, KeySink& sink) const;
   void forget(const std::string& uid);
   bool goes_on(const Event& event, KeySink& sink);
   Plan orphan_dependents(const Node& node, const json::Value& document);
@@ -88,26 +88,17 @@ void GarbageCollector::forget(const std::string& uid) {
   nodes_.erase(it);
 }
 
-/// What is said of an object's owners, as it stands in its bytes.
-bool say_the_same_owners(const Object& one, const Object& other) {
-  static const json::PathScanner scanner({"metadata.ownerReferences"});
-  std::string_view of_one, of_other;
-  const HeldText text = one.text(), other_text = other.text();
-  return scanner.scan(*text, {&of_one, 1}) && scanner.scan(*other_text, {&of_other, 1}) && of_one == of_other;
-}
-
-/// An object that changed, but for its owners: most events are of that kind.
+/// An object that changed, but for its owners: most events are of that kind. How its owners are is told by events of theirs.
 bool GarbageCollector::goes_on(const Event& event, KeySink& sink) {
   if (!event.before || !event.after || event.before->uid() != event.after->uid()) return false;
+  if (event.before->owners_digest() != event.after->owners_digest()) return false;
   const auto known = nodes_.find(event.after->uid());
   if (known == nodes_.end()) return false;
-  Node& node = known->second;
-  if (event.pod_after ? node.owners != event.pod_after->owners : !say_the_same_owners(*node.object, *event.after)) return false;
-  node.object = event.after;
-  if (started_ && is_suspect(node)) sink.add(known->first);
-  if (event.after->is_deleting() && !event.before->is_deleting()) enqueue_dependents(known->first, sink);
-  for (const OwnerReference& owner : node.owners)
-    if (const auto it = nodes_.find(owner.uid); it != nodes_.end() && it->second.object->is_deleting()) sink.add(owner.uid);
+  known->second.object = event.after;
+  if (!event.after->is_deleting()) return true;
+  if (started_) sink.add(known->first);
+  if (!event.before->is_deleting()) enqueue_dependents(known->first, sink);
+  enqueue_ending(known->second.owners, sink);
   return true;
 }
 
@@ -136,8 +127,12 @@ void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, Key
     if (started_ && is_suspect(node)) sink.add(uid);
     if (event.after->is_deleting() && (!event.before || !event.before->is_deleting())) enqueue_dependents(uid, sink);
   }
-  // A dependent that went or let go of its owner may be what a foreground or orphan deletion waits for.
-  for (const OwnerReference& owner : lost)
+  enqueue_ending(lost, sink);
+}
+
+/// A dependent that goes or let go of its owner may be what a foreground or orphan deletion waits for.
+void GarbageCollector::enqueue_ending(const OwnerReferences& owners, KeySink& sink) const {
+  for (const OwnerReference& owner : owners)
     if (const auto it = nodes_.find(owner.uid); it != nodes_.end() && it->second.object->is_deleting()) sink.add(owner.uid);
 }
 

@@ -146,7 +146,8 @@ class ObjectCacheImpl final : public PublishedObjects {
   std::deque<Pending> queue_ BERTH_GUARDED_BY(queue_mutex_);
   std::vector<Waiter> waiters_ BERTH_GUARDED_BY(queue_mutex_);
   bool stopping_ BERTH_GUARDED_BY(queue_mutex_) = false;
-  bool gathering_ BERTH_GUARDED_BY(queue_mutex_) = false;   ///< The writer lets proposals come: they need not wake it.
+  /// The writer lets proposals come: they need not wake it before they are so many. 0: it does not.
+  std::size_t gathered_at_ BERTH_GUARDED_BY(queue_mutex_) = 0;
   bool is_awaited_ BERTH_GUARDED_BY(queue_mutex_) = false;  ///< There may be more than heartbeats and events in the queue.
 
   // The writer's own.

@@ -11,9 +11,10 @@ constexpr std::size_t kMaxGroup = 4096;                      // Proposals in one
 constexpr auto kGathering = std::chrono::microseconds(500);  // How long the writer lets proposals come together …
 constexpr std::size_t kGathered = 64;                        // … at most, and so many of them.
 constexpr std::size_t kCrowd = 4;                            // Where so many came together …
-constexpr auto kPatience = std::chrono::milliseconds(4);     // … heartbeats and events, for which nobody waits, are let come for so long.
-constexpr std::size_t kExpirySlice = 500;                    // Expired objects deleted in one group.
-constexpr Revision kCompactionStep = 1000;                   // Revisions; some milliseconds of the writer's time …
+constexpr auto kPatience = std::chrono::milliseconds(20);  // … heartbeats and events, for which nobody waits, are let come for so long …
+constexpr std::size_t kCrowded = 200;                      // … at most, and so many of them.
+constexpr std::size_t kExpirySlice = 500;                  // Expired objects deleted in one group.
+constexpr Revision kCompactionStep = 1000;                 // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
 constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is tried when nobody writes.
@@ -33,8 +34,8 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
     MutexLock lock(queue_mutex_);
     const bool is_first_awaited = !proposal.relaxed_durability && !std::exchange(is_awaited_, true);
     queue_.push_back({std::move(proposal), std::move(result)});
-    if (gathering_ && queue_.size() >= kGathered) gathering_ = false;
-    wakes = !gathering_ || is_first_awaited;
+    if (queue_.size() >= gathered_at_) gathered_at_ = 0;
+    wakes = gathered_at_ == 0 || is_first_awaited;
   }
   if (synchronous_) {
     run_synchronously();
@@ -46,13 +47,17 @@ void ObjectCacheImpl::propose(Proposal proposal, std::function<void(ProposeResul
 /// Where several proposals come at a time, a group of many costs each of them less: of the transaction, and of the threads that it wakes.
 /// One client that waits for each answer is never kept waiting.
 void ObjectCacheImpl::gather(std::size_t last_group) {
-  if (last_group < 2 || stopping_ || queue_.size() >= kGathered) return;
-  gathering_ = true;
-  const auto is_over = [this]() BERTH_REQUIRES(queue_mutex_) { return !gathering_ || stopping_; };
-  const bool is_patient = !is_awaited_ && last_group >= kCrowd;
-  if (is_patient) wake_.wait_for(queue_mutex_, kPatience, [&]() BERTH_REQUIRES(queue_mutex_) { return is_over() || is_awaited_; });
-  if (!is_patient || is_awaited_) wake_.wait_for(queue_mutex_, kGathering, is_over);
-  gathering_ = false;
+  if (last_group < 2) return;
+  const auto is_over = [this]() BERTH_REQUIRES(queue_mutex_) { return gathered_at_ == 0 || stopping_; };
+  const auto let_come = [&](std::size_t most, Duration time, const auto& is_done) BERTH_REQUIRES(queue_mutex_) {
+    if (stopping_ || queue_.size() >= most) return;
+    gathered_at_ = most;
+    wake_.wait_for(queue_mutex_, time, is_done);
+    gathered_at_ = 0;
+  };
+  if (!is_awaited_ && last_group >= kCrowd)
+    let_come(kCrowded, kPatience, [&]() BERTH_REQUIRES(queue_mutex_) { return is_over() || is_awaited_; });
+  if (is_awaited_ || last_group < kCrowd) let_come(kGathered, kGathering, is_over);
 }
 
 void ObjectCacheImpl::run() {

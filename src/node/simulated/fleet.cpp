@@ -29,13 +29,17 @@ bool Fleet::owns(const json::Value& node) const {
   return json::get_string(node, {"metadata", "annotations", kFleetAnnotation}) == options_.name;
 }
 
+Duration Fleet::lease_period() const {
+  return options_.lease_period.value_or(std::chrono::seconds(options_.kubelet.node_lease_duration_seconds) / 4);
+}
+
 void Fleet::start_node(NodeRef node, TimePoint now) {
   offer(*node);
   take_index(node->spec.index, 1);
   last_index_ = node->spec.index;
   // Heartbeats are spread over their period, so that thousands of nodes make an even load.
-  node->next_lease = now + options_.lease_period * (node->spec.index % 997) / 997;
-  node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + options_.lease_period;
+  node->next_lease = now + lease_period() * (node->spec.index % 997) / 997;
+  node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + lease_period();
   nodes_.emplace(node->spec.name, node);
   enqueue(node);
 }
@@ -127,9 +131,9 @@ void Fleet::set_steady_heartbeats(bool steady, TimePoint now) {
 void Fleet::end_steadiness(const NodeRef& node, TimePoint now) {
   if (!node->is_steady) return;
   node->is_steady = false;
-  while (node->next_lease <= now) node->next_lease += options_.lease_period;
+  while (node->next_lease <= now) node->next_lease += lease_period();
   while (node->next_status <= now) node->next_status += options_.status_period;
-  node->last_word = std::max(now - (node->next_lease - options_.lease_period), Duration(0));
+  node->last_word = std::max(now - (node->next_lease - lease_period()), Duration(0));
   enqueue(node);
 }
 
@@ -332,9 +336,9 @@ void Fleet::advance(TimePoint now) {
 }
 
 /// Nodes and pods take turns: heartbeats of very many nodes, which a busy server takes as they come due, must not keep every pod waiting.
-/// Only when they come so late that nodes would soon be taken for lost they go first.
+/// Only a node whose Lease is about to run out goes first: one that is renewed late is renewed so much the less often.
 std::optional<Write> Fleet::next_write(TimePoint now) {
-  const bool are_nodes_late = !node_queue_.empty() && node_queue_.front()->next_lease + options_.lease_period < now;
+  const bool are_nodes_late = !node_queue_.empty() && node_queue_.front()->next_lease + 2 * lease_period() < now;
   pods_turn_ = !pods_turn_ && !are_nodes_late;
   auto write = pods_turn_ ? next_pod_write(now) : next_node_write(now);
   if (!write) write = pods_turn_ ? next_node_write(now) : next_pod_write(now);
@@ -391,7 +395,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
     return Write{Write::Kind::kRenewLease, "kube-node-lease", name, "", body};
   }
   if (node.is_dead) {
-    node.next_lease = now + options_.lease_period;
+    node.next_lease = now + lease_period();
     node.next_status = now + options_.status_period;
     return std::nullopt;
   }
@@ -408,7 +412,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   if (auto told = topology_write(node, now)) return told;
   const bool becomes_steady = options_.steady_heartbeats && !node.is_steady;
   if (node.needs_lease || becomes_steady || (node.next_lease <= now && !node.is_steady)) {
-    while (node.next_lease <= now) node.next_lease += options_.lease_period;
+    while (node.next_lease <= now) node.next_lease += lease_period();
     const bool create = node.needs_lease;
     node.needs_lease = false;
     node.is_steady = options_.steady_heartbeats;

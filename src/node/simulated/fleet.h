@@ -53,8 +53,7 @@ struct NodeTemplate {
 struct FleetOptions {
   std::string name = "default";
   std::string kubelet_version{kBuildVersion};
-  Duration lease_period = std::chrono::seconds(10);
-  int lease_duration_seconds = 40;
+  std::optional<Duration> lease_period;  ///< Absent: a quarter of `kubelet`'s node_lease_duration_seconds, as a kubelet renews.
   Duration status_period = std::chrono::minutes(5);
   /// Leases say that they are renewed until they say otherwise, and are not (kHeartbeatsAnnotation): who reads them by that rule sees the
   /// same, and a day of a thousand idle nodes costs nothing. For simulations.
@@ -62,7 +61,7 @@ struct FleetOptions {
   Duration start_delay = std::chrono::milliseconds(0);
   Duration stop_delay = std::chrono::milliseconds(200);
   enum class Events { kNone, kWarnings, kAll } events = Events::kWarnings;
-  /// Eviction thresholds of every node. They matter on nodes that run a pod with usage curves.
+  /// Of every node: how long its Lease lasts, and its eviction thresholds, which matter where a pod with usage curves runs.
   eviction::KubeletSettings kubelet = [] {
     eviction::KubeletSettings settings;
     settings.eviction_hard = eviction::default_eviction_hard();
@@ -209,6 +208,8 @@ class Fleet {
   [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
   /// `heartbeats`: kHeartbeatsAnnotation's value; empty: without.
   [[nodiscard]] std::string lease_body(const Node& node, TimePoint renewed, const std::string& heartbeats) const;
+
+  [[nodiscard]] Duration lease_period() const;
 
   FleetOptions options_;
   DocumentSource documents_;

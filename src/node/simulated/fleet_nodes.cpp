@@ -230,16 +230,18 @@ std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
 }
 
 std::string Fleet::lease_body(const Node& node, TimePoint now, const std::string& heartbeats) const {
+  const std::string& name = node.spec.name;
+  std::string out;
+  out.reserve(400 + 3 * name.size());
+  const auto say = [&out](auto... parts) { (out.append(parts), ...); };
+  say(R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":")", name, R"(","namespace":"kube-node-lease",)");
   // A Lease that was steady is told that it is not any more; others have no annotations at all.
-  const std::string annotations =
-      heartbeats.empty() && !node.was_steady
-          ? std::string()
-          : fmt::format(R"("annotations":{{"{}":{}}},)", kHeartbeatsAnnotation, heartbeats.empty() ? "null" : '"' + heartbeats + '"');
-  const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name,
-                                       options_.lease_duration_seconds, format_rfc3339_micro(now));
-  return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",{3})"
-                     R"("ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"{0}","uid":"{1}"}}]}},{2}}})",
-                     node.spec.name, node.uid, spec, annotations);
+  if (!heartbeats.empty() || node.was_steady)
+    say(R"("annotations":{")", kHeartbeatsAnnotation, "\":", heartbeats.empty() ? "null" : '"' + heartbeats + '"', "},");
+  say(R"("ownerReferences":[{"apiVersion":"v1","kind":"Node","name":")", name, R"(","uid":")", node.uid,
+      R"("}]},"spec":{"holderIdentity":")", name, R"(","leaseDurationSeconds":)",
+      std::to_string(options_.kubelet.node_lease_duration_seconds), R"(,"renewTime":")", format_rfc3339_micro(now), "\"}}");
+  return out;
 }
 
 }  // namespace berth::node::simulated
