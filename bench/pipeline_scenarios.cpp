@@ -67,6 +67,25 @@ std::string lease_body(std::size_t i) {
       i);
 }
 
+/// As a fleet makes its nodes.
+std::string node_body(std::size_t i) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"node-{0}","labels":{{"kubernetes.io/hostname":"node-{0}","kubernetes.io/os":"linux","kubernetes.io/arch":"amd64","node.kubernetes.io/instance-type":"m","topology.kubernetes.io/zone":"zone-{1}"}},"annotations":{{"berth.io/index":"{0}"}}}},"spec":{{"podCIDR":"10.{2}.{1}.0/24","podCIDRs":["10.{2}.{1}.0/24"],"providerID":"simulated://node-{0}"}},"status":{{"capacity":{{"cpu":"8","memory":"32Gi","pods":"110"}},"allocatable":{{"cpu":"8","memory":"32Gi","pods":"110"}}}}}})",
+      i, i % 3, i % 250);
+}
+
+std::string node_report_body(std::size_t i) {
+  std::string conditions;
+  for (const auto& [type, is] :
+       {std::pair("MemoryPressure", "False"), {"DiskPressure", "False"}, {"PIDPressure", "False"}, {"Ready", "True"}})
+    conditions += fmt::format(
+        R"({}{{"type":"{}","status":"{}","reason":"KubeletSays","message":"kubelet has said so","lastHeartbeatTime":"2026-01-02T03:04:{:02}Z","lastTransitionTime":"2026-01-02T03:04:05Z"}})",
+        conditions.empty() ? "" : ",", type, is, i % 60);
+  return fmt::format(
+      R"({{"status":{{"capacity":{{"cpu":"8","memory":"32Gi","pods":"110"}},"allocatable":{{"cpu":"8","memory":"32Gi","pods":"110"}},"conditions":[{4}],"addresses":[{{"type":"InternalIP","address":"172.16.{0}.{1}"}},{{"type":"Hostname","address":"node-{3}"}}],"nodeInfo":{{"machineID":"{2:032x}","systemUUID":"{2:032x}","bootID":"{2:032x}","kernelVersion":"6.1.0","osImage":"o","containerRuntimeVersion":"c://1","kubeletVersion":"v1.36.0","kubeProxyVersion":"v1.36.0","operatingSystem":"linux","architecture":"amd64"}}}}}})",
+      i % 250, i % 249, i * 7919, i, conditions);
+}
+
 // Longer than a screen: one scenario, from its requests to its figures.
 json::Object run(const Options& options) {
   VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
@@ -153,6 +172,19 @@ json::Object run(const Options& options) {
   const double event_us = measure([&](std::size_t i) {
     return request("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event_body(i), "application/json");
   });
+  const auto node_path = [](std::size_t i) { return fmt::format("/api/v1/nodes/node-{}", i); };
+  constexpr const char* kStrategic = "application/strategic-merge-patch+json";
+  measure([&](std::size_t i) { return request("POST", "/api/v1/nodes", node_body(i), "application/json"); });
+  const double node_report_us =
+      measure([&](std::size_t i) { return request("PATCH", node_path(i) + "/status", node_report_body(i), kStrategic); });
+  const double node_label_us = measure([&](std::size_t i) {
+    return request("PATCH", node_path(i), R"({"metadata":{"labels":{"example.com/rack":"a"}}})", "application/merge-patch+json");
+  });
+  const double pod_label_us = measure(
+      [&](std::size_t i) { return request("PATCH", pod_path(i), R"({"metadata":{"labels":{"example.com/rack":"a"}}})", kStrategic); });
+  const double delete_us = measure([&](std::size_t i) {
+    return request("DELETE", pod_path(i), R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0})", "application/json");
+  });
   json::Object out{{"pods", pods},
                    {"create_us", create_us},
                    {"bind_us", bind_us},
@@ -160,6 +192,10 @@ json::Object run(const Options& options) {
                    {"report_us", report_us},
                    {"renew_us", renew_us},
                    {"create_unlike_us", unlike_us},
+                   {"node_report_us", node_report_us},
+                   {"node_label_us", node_label_us},
+                   {"pod_label_us", pod_label_us},
+                   {"delete_us", delete_us},
                    {"event_us", event_us},
                    {"get_us", get_us},
                    {"get_protobuf_us", get_protobuf_us},
@@ -174,7 +210,7 @@ json::Object run(const Options& options) {
 
 const Register kPipeline({"ApiPipeline",
                           "Server CPU per request in process: create, bind, status patch, report, get and list of pods, renewal of leases, "
-                          "create of events; without TLS and disk",
+                          "create of events, reports and labels of nodes, labels and deletion of pods; without TLS and disk",
                           run});
 
 }  // namespace

@@ -114,13 +114,8 @@ struct Runner::Impl : Guarded<Impl> {
   }
 
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
-    client::LeaderElectionConfig election;
-    election.ns = options.ns;
-    election.name = "cluster-autoscaler";
-    election.identity = options.identity;
-    election.seed = options.seed;
     return client::seek_leadership(
-        plain, std::move(election), [this] { lead(); },
+        plain, {.ns = options.ns, .name = "cluster-autoscaler", .identity = options.identity, .seed = options.seed}, [this] { lead(); },
         [this] {
           leading = false;
           if (lost) lost();

@@ -1,6 +1,10 @@
 #include "net/http.h"
 
+#include <algorithm>
+
 #include "base/hex.h"
+#include "base/split.h"
+#include "net/http_parser.h"
 
 namespace berth::net {
 namespace {
@@ -34,17 +38,15 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return true;
 }
 
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
 bool has_token(std::string_view list, std::string_view token) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    auto item = list.substr(0, comma);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (equal_ignoring_case(item, token)) return true;
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return false;
+  const auto is_it = [&](std::string_view item) { return equal_ignoring_case(trim(item), token); };
+  return std::ranges::any_of(split(list, ','), is_it);
 }
 
 void Headers::set(std::string_view name, std::string value) {
@@ -143,11 +145,7 @@ std::string_view reason_phrase(int status) {
 
 std::vector<std::pair<std::string, std::string>> parse_query(std::string_view query) {
   std::vector<std::pair<std::string, std::string>> out;
-  while (!query.empty()) {
-    const auto end = query.find('&');
-    const auto item = query.substr(0, end);
-    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
-    if (item.empty()) continue;
+  for (const auto item : words(query, '&')) {
     const auto equals = item.find('=');
     const auto key = item.substr(0, equals);
     const auto value = equals == std::string_view::npos ? std::string_view{} : item.substr(equals + 1);

@@ -9,6 +9,9 @@
 
 namespace berth::net {
 
+/// Without blanks and tabs at its ends.
+std::string_view trim(std::string_view text);
+
 struct ParserLimits {
   std::size_t max_header_bytes = 64 * 1024;  ///< Start line and fields; and each of trailers and chunk headers taken together.
   std::size_t max_body_bytes = 3 * 1024 * 1024;

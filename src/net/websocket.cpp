@@ -6,7 +6,9 @@
 #include "base/base64.h"
 #include "base/gate.h"
 #include "base/mutex.h"
+#include "base/split.h"
 #include "base/utf8.h"
+#include "net/http_parser.h"
 
 namespace berth::net {
 namespace {
@@ -49,15 +51,8 @@ namespace {
 /// Calls each(protocol) for what a list offers.
 template <typename Each>
 void for_each_protocol(std::string_view list, const Each& each) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    std::string_view one = list.substr(0, comma);
-    while (!one.empty() && (one.front() == ' ' || one.front() == '\t')) one.remove_prefix(1);
-    while (!one.empty() && (one.back() == ' ' || one.back() == '\t')) one.remove_suffix(1);
-    if (!one.empty()) each(one);
-    if (comma == std::string_view::npos) return;
-    list.remove_prefix(comma + 1);
-  }
+  for (const auto part : split(list, ','))
+    if (const auto one = trim(part); !one.empty()) each(one);
 }
 
 }  // namespace

@@ -153,12 +153,8 @@ struct Runner::Impl : Guarded<Impl> {
       lead();
   }
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
-    client::LeaderElectionConfig election;
-    election.ns = options.ns;
-    election.name = "berth-node-pools";
-    election.identity = options.identity;
     return client::seek_leadership(
-        plain, std::move(election), [this] { lead(); },
+        plain, {.ns = options.ns, .name = "berth-node-pools", .identity = options.identity}, [this] { lead(); },
         [this] {
           leading = false;
           if (lost) lost();

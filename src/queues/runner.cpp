@@ -85,12 +85,8 @@ struct Runner::Impl : Guarded<Impl> {
   TimerId timer = TimerId::kNone;
 
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
-    client::LeaderElectionConfig election;
-    election.ns = options.ns;
-    election.name = "berth-queues";
-    election.identity = options.identity;
     return client::seek_leadership(
-        plain, std::move(election), [this] { lead(); },
+        plain, {.ns = options.ns, .name = "berth-queues", .identity = options.identity}, [this] { lead(); },
         [this] {
           if (lost) lost();
         });

@@ -1,4 +1,4 @@
-#include "tests/apiserver/server_fixture.h"
+#include "tests/apiserver/wrapped_cache.h"
 
 namespace berth::apiserver::testing {
 
@@ -6,9 +6,9 @@ class Delete : public ServerTest {};
 
 /// A node that confirms a pod's end before anybody else can do anything, and, where it is told so, a controller that has made another pod
 /// of that name by then.
-class QuickNode final : public ObjectCache {
+class QuickNode final : public WrappedCache {
  public:
-  QuickNode(std::unique_ptr<ObjectCache> below, bool is_followed) : below_(std::move(below)), is_followed_(is_followed) {}
+  QuickNode(std::unique_ptr<ObjectCache> below, bool is_followed) : WrappedCache(std::move(below)), is_followed_(is_followed) {}
   void propose(Proposal proposal, std::function<void(ProposeResult)> result) override {
     const bool ends = !proposal.is_delete && proposal.value.find("\"deletionGracePeriodSeconds\":0") != std::string::npos;
     Proposal next = proposal;
@@ -29,27 +29,8 @@ class QuickNode final : public ObjectCache {
       result(std::move(stored));
     });
   }
-  void end() override { below_->end(); }
-  [[nodiscard]] ObjectPtr get(std::string_view key) const override { return below_->get(key); }
-  [[nodiscard]] ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const override {
-    return below_->list(filter, after_key, limit);
-  }
-  [[nodiscard]] std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
-                                                  std::size_t limit) const override {
-    return below_->list_at(revision, filter, after_key, limit);
-  }
-  [[nodiscard]] Revision revision() const override { return below_->revision(); }
-  [[nodiscard]] bool is_read_only() const override { return below_->is_read_only(); }
-  std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override {
-    return below_->watch(std::move(filter), after, initial_state, std::move(sink));
-  }
-  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override { return below_->counts(); }
-  void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override {
-    below_->wait_for(revision, timeout, std::move(done));
-  }
 
  private:
-  std::unique_ptr<ObjectCache> below_;
   const bool is_followed_;
 };
 

@@ -1,6 +1,6 @@
 // MutatingAdmissionPolicies: apply configurations, JSON patches, conditions, parameters, a second look, failures.
 #include "base/yaml.h"
-#include "tests/apiserver/server_fixture.h"
+#include "tests/apiserver/wrapped_cache.h"
 
 namespace berth::apiserver::testing {
 namespace {
@@ -110,6 +110,31 @@ TEST_F(MutatingPolicies, AreToldOfTheirMistakes) {
   EXPECT_EQ(text(refused->document(), {"message"}),
             "policy 'misplaced' with binding 'misplaced' denied request: type mismatch: unexpected type name \"Object.spec\", expected "
             "\"Object.metadata\", which matches field name path from root Object type");
+}
+
+/// Somebody else is faster, once.
+class LosesOnce final : public WrappedCache {
+ public:
+  using WrappedCache::WrappedCache;
+  void propose(Proposal proposal, std::function<void(ProposeResult)> result) override {
+    if (proposal.value.find("contested") == std::string::npos || std::exchange(has_lost_, true))
+      return below_->propose(std::move(proposal), std::move(result));
+    result(std::unexpected(ProposeError::kRevisionMismatch));
+  }
+
+ private:
+  bool has_lost_ = false;
+};
+
+TEST_F(MutatingPolicies, ChangeTheNextAttemptAsWell) {
+  wrap_cache_ = [](std::unique_ptr<ObjectCache> cache) { return std::make_unique<LosesOnce>(std::move(cache)); };
+  start({});
+  create(kMaps, config_map("a", R"({"own":"1"})"));
+  apply("label", "Object{metadata: Object.metadata{labels: {'team': 'blue'}}}");
+  bind("label");
+  const auto changed = patch(std::string(kMaps) + "/a", R"({"data":{"own":"contested"}})");
+  EXPECT_EQ(changed->status, 200) << changed->body;
+  EXPECT_EQ(text(changed->document(), {"metadata", "labels", "team"}), "blue");
 }
 
 TEST_F(MutatingPolicies, DoNotReplaceWhatIsOwnedWhole) {

@@ -115,6 +115,17 @@ std::string_view to_string(Operation operation) {
   return "";
 }
 
+Mirror::Document default_class(const Mirror& classes, std::initializer_list<std::string_view> annotations) {
+  const auto made = [](const json::Value& of) { return json::get_string(of, {"metadata", "creationTimestamp"}); };
+  Mirror::Document best;
+  for (auto& candidate : classes.list())
+    for (const auto annotation : annotations)
+      if (json::get_string(*candidate, {"metadata", "annotations", annotation}) == "true" &&
+          (best == nullptr || made(*candidate) > made(*best)))
+        best = candidate;
+  return best;
+}
+
 void add_finalizer(json::Value& object, std::string_view finalizer) {
   auto& finalizers = json::ensure_object(object, {"metadata"})["finalizers"];
   if (!finalizers.is_array()) finalizers = json::Array();
@@ -175,7 +186,8 @@ void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest& re
   for (; index < plugins_.size(); ++index) {
     const auto& [plugin, passes_status_over, _] = plugins_[index];
     if (!plugin->handles(request.operation)) continue;
-    if (request.fill_in && !passes_status_over && plugin->wants_whole(request)) std::exchange(request.fill_in, nullptr)();
+    if (request.present && request.present->fill_in && !passes_status_over && plugin->wants_whole(request))
+      std::exchange(request.present->fill_in, nullptr)();
     if (plugin->may_wait()) break;
     auto admitted = mutating ? plugin->mutate(request) : plugin->validate(request);
     if (!admitted) return done(std::move(admitted));

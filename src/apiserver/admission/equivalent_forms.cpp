@@ -17,11 +17,11 @@ model::ApiStatus conversion_failed(const model::ApiStatus& why) { return model::
 }  // namespace
 
 bool EquivalentForms::needs_webhook(const AdmissionRequest& request, const model::KindInfo& form) {
-  return &form != request.kind && request.object_kind.empty() && converting_definition(request) != nullptr;
+  return &form != request.kind && !request.body && converting_definition(request) != nullptr;
 }
 
 void EquivalentForms::prepare(const AdmissionRequest& request, std::vector<const model::KindInfo*> forms, AdmitDone done) {
-  while (!forms.empty() && (request.forms.contains(forms.back()) || !needs_webhook(request, *forms.back()))) forms.pop_back();
+  while (!forms.empty() && (request.notes.forms.contains(forms.back()) || !needs_webhook(request, *forms.back()))) forms.pop_back();
   if (forms.empty()) return done({});
   const model::KindInfo* form = forms.back();
   forms.pop_back();
@@ -34,11 +34,11 @@ void EquivalentForms::prepare(const AdmissionRequest& request, std::vector<const
        done = std::move(done)](model::ApiResult<std::vector<json::Value>> converted) mutable {
         offload_([this, &request, form, forms = std::move(forms), done = std::move(done), converted = std::move(converted)]() mutable {
           if (!converted) return done(std::unexpected(conversion_failed(converted.error())));
-          AdmissionRequest::Form made;
+          Notes::Form made;
           std::size_t next = 0;
           if (request.object.is_object()) made.object = std::move((*converted)[next++]);
           if (request.old_object.is_object()) made.old_object = std::move((*converted)[next]);
-          request.forms[form] = std::move(made);
+          request.notes.forms[form] = std::move(made);
           prepare(request, std::move(forms), std::move(done));
         });
       });

@@ -143,7 +143,7 @@ void check_match_conditions(const json::Array& conditions, const std::string& pa
 
 AdmissionVariables::AdmissionVariables(const AdmissionRequest& request, const model::KindInfo& form, Authorizer& authorizer)
     : request_(request), form_(form), authorizer_(authorizer), request_document_(admission_request_fields(request, form)) {
-  if (&form == request.kind || !request.object_kind.empty()) return;
+  if (&form == request.kind || request.body) return;
   object_ = in_form(request, form, request.object);
   old_object_ = in_form(request, form, request.old_object);
 }

@@ -117,7 +117,7 @@ class MutatingPolicy final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
-  [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
     return source_.add_circumstances(request, circumstances);
   }
@@ -132,20 +132,20 @@ class MutatingPolicy final : public AdmissionPlugin {
     if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.find("AdmissionPolicy") != std::string::npos)
       return done({});
     if (source_.empty() || !request.object.is_object()) return done({});
-    request.forms.clear();
+    request.notes.forms.clear();
     const auto walk = std::make_shared<Walk>();
     walk->request = &request;
     walk->done = std::move(done);
     walk->invocations = collect(request, walk->failures);
-    if (request.policy_pass) {
+    if (request.notes.policy_pass) {
       walk->pass.is_second = true;
-      walk->again = request.policy_pass->invoked;
+      walk->again = request.notes.policy_pass->invoked;
     }
     go_on(walk);
   }
 
   [[nodiscard]] bool wants_second_look(const AdmissionRequest& request) const override {
-    const auto& pass = request.policy_pass;
+    const auto& pass = request.notes.policy_pass;
     return pass && !pass->is_second && !pass->invoked.empty() && (pass->is_stale || !json::equal(pass->output, request.object));
   }
 
@@ -187,7 +187,7 @@ class MutatingPolicy final : public AdmissionPlugin {
     std::vector<Invocation> invocations;
     std::vector<std::string> again;  ///< Of a second pass: who looks again.
     std::vector<PolicyFailure> failures;
-    AdmissionRequest::PolicyPass pass;
+    Notes::PolicyPass pass;
     std::size_t unmoved = 0;  ///< Of those that want to look again, how many the object has not moved under.
     std::size_t invocation = 0, mutation = 0;
     bool has_changed = false;  ///< By the invocation so far.
@@ -234,7 +234,7 @@ class MutatingPolicy final : public AdmissionPlugin {
     auto& pass = walk->pass;
     pass.is_stale = walk->unmoved < pass.invoked.size();
     if (!pass.invoked.empty()) pass.output = request.object;
-    if (!walk->invocations.empty()) request.policy_pass = std::move(pass);
+    if (!walk->invocations.empty()) request.notes.policy_pass = std::move(pass);
     walk->done(verdict(request, walk->failures));
   }
 
@@ -243,7 +243,7 @@ class MutatingPolicy final : public AdmissionPlugin {
     auto& request = *walk->request;
     const auto& invocation = walk->invocations[walk->invocation];
     auto made = mutate_form(*walk, invocation);
-    if (!made || json::equal(*made, request.forms.at(invocation.form).object)) return go_on(walk);
+    if (!made || json::equal(*made, request.notes.forms.at(invocation.form).object)) return go_on(walk);
     forms_.take_back(request, std::move(*made), [this, walk](model::ApiResult<Value> back) {
       if (!back) return walk->done(std::unexpected(std::move(back.error())));
       take(*walk, walk->invocations[walk->invocation], std::move(*back));
@@ -283,7 +283,7 @@ class MutatingPolicy final : public AdmissionPlugin {
     auto budget = kPolicyCostBudget;
     const auto result = run_expression(mutation.expression, variables, composed, budget);
     if (!result.value) return std::unexpected(result.error);
-    auto object = request.object_kind.empty() ? in_form(request, form, request.object) : request.object;
+    auto object = !request.body ? in_form(request, form, request.object) : request.object;
     auto done = mutation.is_json_patch ? apply_operations(*result.value, object) : apply_configuration(*result.value, form, object);
     if (!done) return std::unexpected(done.error());
     if (!object.is_object()) return std::unexpected("JSON Patch: the patched object is not an object");
@@ -291,14 +291,14 @@ class MutatingPolicy final : public AdmissionPlugin {
   }
 
   static Value convert_back(const AdmissionRequest& request, const model::KindInfo& form, Value made) {
-    if (&form != request.kind && request.object_kind.empty()) model::convert(form, *request.kind, made);
+    if (&form != request.kind && !request.body) model::convert(form, *request.kind, made);
     return made;
   }
 
   /// The object is this from now on, in the version of the request.
   static void take(Walk& walk, const Invocation& invocation, Value object) {
     auto& request = *walk.request;
-    if (request.object_kind.empty()) {
+    if (!request.body) {
       model::DecodeReport report;
       if (auto decoded = model::decode(*request.kind, object, report); !decoded)
         return walk.fail(invocation, decoded.error().status(*request.kind).message);
@@ -308,7 +308,7 @@ class MutatingPolicy final : public AdmissionPlugin {
     if (auto refused = refuse_large(object)) return walk.fail(invocation, refused->message);
     walk.has_changed = true;
     request.object = std::move(object);
-    request.forms.clear();
+    request.notes.forms.clear();
   }
 
   static Admitted verdict(const AdmissionRequest& request, const std::vector<PolicyFailure>& failures) {

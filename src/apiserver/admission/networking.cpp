@@ -18,14 +18,7 @@ class DefaultIngressClass final : public AdmissionPlugin {
     if (!request.is("networking.k8s.io", "ingresses") || request.operation != Operation::kCreate) return {};
     if (json::find(request.object, {"spec", "ingressClassName"}) != nullptr) return {};
     if (json::find(request.object, {"metadata", "annotations", "kubernetes.io/ingress.class"}) != nullptr) return {};
-    Mirror::Document best;
-    for (auto& candidate : classes_.list()) {
-      if (json::get_string(*candidate, {"metadata", "annotations", "ingressclass.kubernetes.io/is-default-class"}) != "true") continue;
-      // The newest wins; of the same second, the first by name (list order).
-      if (best == nullptr ||
-          json::get_string(*candidate, {"metadata", "creationTimestamp"}) > json::get_string(*best, {"metadata", "creationTimestamp"}))
-        best = candidate;
-    }
+    const auto best = default_class(classes_, {"ingressclass.kubernetes.io/is-default-class"});
     if (best != nullptr) json::ensure_object(request.object, {"spec"})["ingressClassName"] = json::get_string(*best, {"metadata", "name"});
     return {};
   }

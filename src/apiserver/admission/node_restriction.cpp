@@ -46,15 +46,17 @@ class NodeRestriction final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "NodeRestriction"; }
 
   [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override {
-    return !node_of(*request.user).empty() && !request.is("", "pods", "status");
+    // Taints that are not sent are as they were.
+    const bool is_of_status = request.is("", "pods", "status") || (request.is("", "nodes", "status") && !request.present->is_rest_sent);
+    return !is_of_status && !node_of(*request.user).empty();
   }
   bool add_circumstances(const AdmissionRequest& request, Circumstances&) override {
     const auto node = node_of(*request.user);
     if (node.empty()) return true;
     // That it is its own pod or lease is part of the write.
-    if (request.operation != Operation::kUpdate || request.stored == nullptr) return false;
-    if (request.is("", "pods", "status")) return request.stored->meta.field("spec.nodeName") == node;
-    return request.is("coordination.k8s.io", "leases") && request.name == node;
+    if (request.operation != Operation::kUpdate || !request.present) return false;
+    if (request.is("", "pods", "status")) return request.present->object->meta.field("spec.nodeName") == node;
+    return request.name == node && (request.is("coordination.k8s.io", "leases") || request.is("", "nodes", "status"));
   }
   // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
   Admitted mutate(AdmissionRequest& request) override {
@@ -124,7 +126,7 @@ class NodeRestriction final : public AdmissionPlugin {
                  ? Admitted()
                  : refuse(fmt::format("node \"{}\" can only delete pods with spec.nodeName set to itself", node));
     if (request.subresource == "status") {
-      const auto its_node = request.stored != nullptr ? request.stored->meta.field("spec.nodeName") : std::string_view();
+      const auto its_node = request.present ? request.present->object->meta.field("spec.nodeName") : std::string_view();
       if (its_node != node)
         return refuse(fmt::format("node \"{}\" can only update pod status for pods with spec.nodeName set to itself", node));
       const auto& before = json::get_object(request.old_object, {"metadata", "labels"});

@@ -49,28 +49,41 @@ class Circumstances {
   std::vector<One> all_;
 };
 
-/// What is to be admitted. `object` may be changed by mutating plugins alone.
-struct AdmissionRequest {
+/// What is asked for, and by whom: as it came, but for a name that is made up on the way.
+struct Asked {
   Operation operation = Operation::kCreate;
   const model::KindInfo* kind = nullptr;  ///< Of the resource in the path.
   std::string subresource;
   std::string ns, name;
   const UserInfo* user = nullptr;
   bool dry_run = false;
-  json::Value object;      ///< Null for deletions.
-  json::Value old_object;  ///< Null for creations.
-  /// Updates: the object as it is stored.
-  ObjectPtr stored;
-  /// Set where object and old_object lack the spec and the field owners, which the write leaves alone: fills them in, once.
-  std::function<void()> fill_in;
+  KindTablePtr kinds;   ///< What is served, as the request sees it; null: the API's own kinds.
   json::Value options;  ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
+  struct Body {
+    std::string api_version, kind;
+  };
+  std::optional<Body> body;  ///< What is sent, where it is no object of the resource (Binding, Eviction, Scale, TokenRequest).
+};
+
+/// Who waits for the answer, and how he is told what is no part of it.
+struct Caller {
   std::vector<std::string>* warnings = nullptr;
   /// Nobody waits for the answer after that (?timeout= of the request).
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::string_view traceparent;  ///< The request's, for whoever is asked about it; empty: none. The request keeps it.
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
-  /// What is served, as the request sees it; null: the API's own kinds.
-  KindTablePtr kinds;
+};
+
+/// What an update is of.
+struct Present {
+  ObjectPtr object;  ///< As it is stored.
+  /// Set where object and old_object lack the spec and the field owners, which the write leaves alone: fills them in, once.
+  std::function<void()> fill_in;
+  bool is_rest_sent = false;  ///< What they lack was sent all the same: it counts for nothing, but who fills it in sees it.
+};
+
+/// What plugins keep of one object while it goes through them.
+struct Notes {
   /// The mutating policies that ran, and what they made of the object: whoever changes it afterwards may have them look again.
   struct PolicyPass {
     std::vector<std::string> invoked;  ///< Keys of those that want to.
@@ -86,8 +99,15 @@ struct AdmissionRequest {
   };
   /// The objects in other versions of their kind, as a conversion webhook made them (equivalent_forms.h).
   mutable std::map<const model::KindInfo*, Form> forms;
-  /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
-  std::string object_api_version, object_kind;
+};
+
+/// What is to be admitted; made anew for each attempt. `object` may be changed by mutating plugins alone.
+struct AdmissionRequest : Asked {
+  json::Value object;              ///< Null for deletions.
+  json::Value old_object;          ///< Null for creations.
+  std::optional<Present> present;  ///< Updates that admission is asked about.
+  Caller caller;
+  Notes notes;
 
   [[nodiscard]] bool is(std::string_view group, std::string_view plural, std::string_view sub = {}) const {
     return kind->plural == plural && kind->group == group && subresource == sub;
@@ -116,6 +136,8 @@ struct AdmissionContext {
   std::function<void(Task)> offload;
 };
 
+/// The newest of the classes that one of these annotations calls the default; of the same second, the first by name. Null: none is.
+Mirror::Document default_class(const Mirror& classes, std::initializer_list<std::string_view> annotations);
 /// The object has the finalizer, once.
 void add_finalizer(json::Value& object, std::string_view finalizer);
 

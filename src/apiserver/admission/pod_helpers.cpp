@@ -1,5 +1,7 @@
 #include "apiserver/admission/pod_helpers.h"
 
+#include "base/split.h"
+
 namespace berth::apiserver {
 
 const json::Value* pod_spec_of(std::string_view kind, const json::Value& object) {
@@ -60,17 +62,14 @@ std::optional<std::map<std::string, std::string>> parse_label_map(std::string_vi
     return part;
   };
   text = trim(text);
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    const auto pair = text.substr(0, comma);
+  if (text.empty()) return labels;
+  if (text.ends_with(',')) text.remove_suffix(1);
+  for (const auto pair : split(text, ',')) {
     const auto eq = pair.find('=');
     if (eq == std::string_view::npos) return std::nullopt;
-    const auto value = pair.substr(eq + 1);
-    if (value.find('=') != std::string_view::npos) return std::nullopt;
-    const auto key = trim(pair.substr(0, eq));
-    if (key.empty()) return std::nullopt;
+    const auto key = trim(pair.substr(0, eq)), value = pair.substr(eq + 1);
+    if (key.empty() || value.find('=') != std::string_view::npos) return std::nullopt;
     labels[std::string(key)] = std::string(trim(value));
-    text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return labels;
 }

@@ -1,6 +1,8 @@
 // PodNodeSelector: node selectors by namespace annotation, a cluster default, and a whitelist per namespace (SPEC E3).
+#include "apiserver/admission/node_selectors.h"
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
+#include "base/split.h"
 
 namespace berth::apiserver {
 namespace {
@@ -8,45 +10,18 @@ namespace {
 constexpr std::string_view kNodeSelectorAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
 constexpr std::string_view kProjectAnnotation = "openshift.io/node-selector";
 constexpr std::string_view kClusterDefault = "clusterDefaultNodeSelector";
-using LabelMap = std::map<std::string, std::string>;
 
-class PodNodeSelector final : public AdmissionPlugin {
+class PodNodeSelector final : public NodeSelectorPlugin {
  public:
-  PodNodeSelector(Mirror& namespaces, std::map<std::string, LabelMap> selectors)
-      : namespaces_(namespaces), selectors_(std::move(selectors)) {}
+  using Selectors = std::map<std::string, LabelMap>;
+  PodNodeSelector(Mirror& namespaces, Selectors selectors)
+      : NodeSelectorPlugin(namespaces, "pod node label selector conflicts with its namespace node label selector"),
+        selectors_(std::move(selectors)) {}
   [[nodiscard]] std::string_view name() const override { return "PodNodeSelector"; }
 
-  bool add_circumstances(const AdmissionRequest& write, Circumstances& circumstances) override {
-    if (write.is("", "namespaces")) return false;  // What is told is told each time.
-    circumstances.add([this] { return namespaces_.generation(); });
-    return true;
-  }
-  Admitted mutate(AdmissionRequest& request) override {
-    if (!applies(request)) return {};
-    auto wanted = selector_of(request);
-    if (!wanted) return std::unexpected(wanted.error());
-    if (auto checked = check_conflict(request, *wanted); !checked) return checked;
-    if (wanted->empty()) return {};
-    auto& selector = json::ensure_object(request.object, {"spec", "nodeSelector"});
-    for (const auto& [key, value] : *wanted) selector[key] = value;
-    return check_whitelist(request);
-  }
-
-  Admitted validate(const AdmissionRequest& request) override {
-    if (request.is("", "namespaces")) tell_of_project(request);
-    if (!applies(request)) return {};
-    auto wanted = selector_of(request);
-    if (!wanted) return std::unexpected(wanted.error());
-    if (auto checked = check_conflict(request, *wanted); !checked) return checked;
-    return check_whitelist(request);
-  }
-
  private:
-  static bool applies(const AdmissionRequest& request) { return request.is("", "pods") && request.operation == Operation::kCreate; }
-
   /// Kubernetes takes a project's selector that no pod can have; whoever gives it is told (the documents' 16.5.4 has such pods refused).
-  void tell_of_project(const AdmissionRequest& request) const {
-    if (request.warnings == nullptr || request.object.is_null()) return;
+  void tell(const AdmissionRequest& request) const override {
     const auto text_of = [](const json::Value& ns, std::string_view annotation) {
       return std::string(json::get_string(ns, {"metadata", "annotations", annotation}));
     };
@@ -55,7 +30,7 @@ class PodNodeSelector final : public AdmissionPlugin {
         (text == text_of(request.old_object, kNodeSelectorAnnotation) && project == text_of(request.old_object, kProjectAnnotation)))
       return;
     const auto warn = [&](std::string_view why) {
-      request.warnings->push_back(
+      request.caller.warnings->push_back(
           fmt::format("metadata.annotations[{}]: {}: the project's pods will be refused", kNodeSelectorAnnotation, why));
     };
     const auto labels = parse_label_map(text);
@@ -74,7 +49,7 @@ class PodNodeSelector final : public AdmissionPlugin {
     }
   }
 
-  model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const {
+  model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const override {
     const auto ns = namespaces_.get("", request.ns);
     const auto* annotation = ns ? json::find(*ns, {"metadata", "annotations", kNodeSelectorAnnotation}) : nullptr;
     if (annotation != nullptr && annotation->is_string()) {
@@ -92,28 +67,17 @@ class PodNodeSelector final : public AdmissionPlugin {
 
   /// The first part that is no key=value, its pieces as Go prints a list of them.
   static std::string bad_label(std::string_view text) {
-    for (;;) {
-      const auto comma = std::min(text.find(','), text.size());
-      std::string part(text.substr(0, comma));
-      if (std::count(part.begin(), part.end(), '=') != 1) {
-        std::replace(part.begin(), part.end(), '=', ' ');
-        return part;
-      }
-      if (comma == text.size()) return std::string(text);
-      text.remove_prefix(comma + 1);
+    std::string part;
+    for (const auto one : split(text, ',')) {
+      part = one;
+      if (std::ranges::count(part, '=') == 1) continue;
+      std::ranges::replace(part, '=', ' ');
+      break;
     }
+    return part;
   }
 
-  static Admitted check_conflict(const AdmissionRequest& request, const LabelMap& wanted) {
-    for (const auto& [key, value] : json::get_object(request.object, {"spec", "nodeSelector"})) {
-      const auto found = wanted.find(std::string(key));
-      if (found != wanted.end() && value.is_string() && json::as_view(value) != found->second)
-        return std::unexpected(request.forbidden("pod node label selector conflicts with its namespace node label selector"));
-    }
-    return {};
-  }
-
-  Admitted check_whitelist(const AdmissionRequest& request) const {
+  [[nodiscard]] Admitted judge(const AdmissionRequest& request) const override {
     const auto whitelist = selectors_.find(request.ns);
     if (whitelist == selectors_.end() || whitelist->second.empty()) return {};
     for (const auto& [key, value] : json::get_object(request.object, {"spec", "nodeSelector"})) {
@@ -124,14 +88,13 @@ class PodNodeSelector final : public AdmissionPlugin {
     return {};
   }
 
-  Mirror& namespaces_;
-  std::map<std::string, LabelMap> selectors_;  ///< By namespace, and kClusterDefault.
+  Selectors selectors_;  ///< By namespace, and kClusterDefault.
 };
 
 }  // namespace
 
 PluginResult make_pod_node_selector(const AdmissionContext& context) {
-  std::map<std::string, LabelMap> selectors;
+  PodNodeSelector::Selectors selectors;
   const auto configured = context.config.plugin_config.find("PodNodeSelector");
   if (configured != context.config.plugin_config.end()) {
     for (const auto& [ns, text] : json::get_object(configured->second, {"podNodeSelectorPluginConfig"})) {

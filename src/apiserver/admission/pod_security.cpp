@@ -151,8 +151,8 @@ class PodSecurity final : public AdmissionPlugin {
     const json::Value* spec = json::find(request.object, {"spec"});
     if (!policy || spec == nullptr || is_exempt(request, *spec)) return {};
     const json::Value& metadata = request.object.at("metadata");
-    if (request.annotate) {
-      request.annotate(std::string(kPrefix) + "enforce-policy", policy->enforce.name());
+    if (request.caller.annotate) {
+      request.caller.annotate(std::string(kPrefix) + "enforce-policy", policy->enforce.name());
       note(request, *policy, metadata, *spec);
     }
     if (const std::string broken = policy->enforce.judge(metadata, *spec).details; !broken.empty())
@@ -171,7 +171,7 @@ class PodSecurity final : public AdmissionPlugin {
     const json::Value* spec = pod_spec_of(kind, request.object);
     if (spec == nullptr || is_exempt(request, *spec)) return;
     warn(request, *policy, template_metadata(kind, request.object), *spec);
-    if (request.annotate) note(request, *policy, template_metadata(kind, request.object), *spec);
+    if (request.caller.annotate) note(request, *policy, template_metadata(kind, request.object), *spec);
   }
   static const json::Value& template_metadata(std::string_view kind, const json::Value& object) {
     static const json::Value kNone = json::Object();
@@ -182,17 +182,17 @@ class PodSecurity final : public AdmissionPlugin {
   }
 
   static void warn(const AdmissionRequest& request, const NamespacePolicy& policy, const json::Value& metadata, const json::Value& spec) {
-    if (request.warnings == nullptr) return;
+    if (request.caller.warnings == nullptr) return;
     if (const std::string broken = policy.warn.judge(metadata, spec).details; !broken.empty())
-      request.warnings->push_back(fmt::format("would violate PodSecurity \"{}\": {}", policy.warn.name(), broken));
+      request.caller.warnings->push_back(fmt::format("would violate PodSecurity \"{}\": {}", policy.warn.name(), broken));
   }
 
   /// Into the audit log.
   static void note(const AdmissionRequest& request, const NamespacePolicy& policy, const json::Value& metadata, const json::Value& spec) {
     if (policy.audit.level == PodSecurityLevel::kPrivileged) return;
     if (const std::string broken = policy.audit.judge(metadata, spec).details; !broken.empty())
-      request.annotate(std::string(kPrefix) + "audit-violations",
-                       fmt::format("would violate PodSecurity \"{}\": {}", policy.audit.name(), broken));
+      request.caller.annotate(std::string(kPrefix) + "audit-violations",
+                              fmt::format("would violate PodSecurity \"{}\": {}", policy.audit.name(), broken));
   }
 
   Admitted validate_namespace(const AdmissionRequest& request) const {
@@ -217,7 +217,7 @@ class PodSecurity final : public AdmissionPlugin {
 
   /// A stricter level takes nothing away from pods that run; it names those that it would refuse, grouped by what they break.
   void warn_of_pods(const AdmissionRequest& request, const Rule& rule) const {
-    if (request.warnings == nullptr) return;
+    if (request.caller.warnings == nullptr) return;
     std::map<std::string, std::pair<std::string, int>> by_finding;  // finding → first pod, further ones
     for (const auto& object : cache_.list({.prefix = make_prefix("", "pods", request.name)}, {}, kPodsLookedAt).items) {
       const json::Value pod = decode_object(*object);
@@ -229,7 +229,7 @@ class PodSecurity final : public AdmissionPlugin {
       if (!is_new) ++found->second.second;
     }
     if (by_finding.empty()) return;
-    request.warnings->push_back(
+    request.caller.warnings->push_back(
         fmt::format("existing pods in namespace \"{}\" violate the new PodSecurity enforce level \"{}\"", request.name, rule.name()));
     std::vector<std::string> lines;
     for (const auto& [finding, pods] : by_finding) {
@@ -238,7 +238,7 @@ class PodSecurity final : public AdmissionPlugin {
       lines.push_back(fmt::format("{}{}: {}", first, more, finding));
     }
     std::sort(lines.begin(), lines.end());
-    for (auto& line : lines) request.warnings->push_back(std::move(line));
+    for (auto& line : lines) request.caller.warnings->push_back(std::move(line));
   }
 
   ObjectCache& cache_;

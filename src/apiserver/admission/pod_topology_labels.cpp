@@ -13,7 +13,8 @@ class PodTopologyLabels final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "PodTopologyLabels"; }
 
   bool add_circumstances(const AdmissionRequest& request, Circumstances&) override {
-    return !request.is("", "pods") || json::get_string(request.object, {"spec", "nodeName"}).empty();
+    return request.operation != Operation::kCreate || !request.is("", "pods") ||
+           json::get_string(request.object, {"spec", "nodeName"}).empty();
   }
 
   Admitted mutate(AdmissionRequest& request) override {

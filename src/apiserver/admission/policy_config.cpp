@@ -10,12 +10,6 @@ namespace {
 using json::get_array;
 using json::get_string;
 
-std::pair<std::string_view, std::string_view> split_version(std::string_view api_version) {
-  const auto slash = api_version.find('/');
-  if (slash == std::string_view::npos) return {{}, api_version};
-  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
-}
-
 const model::KindInfo* param_kind_of(const json::Value& policy, const KindTablePtr& kinds) {
   const auto [group, version] = split_version(get_string(policy, {"spec", "paramKind", "apiVersion"}));
   const auto name = get_string(policy, {"spec", "paramKind", "kind"});
@@ -245,13 +239,17 @@ std::shared_ptr<const PolicySource::List> PolicySource::current() {
   return compiled_;
 }
 
+bool PolicySource::may_match(const AdmissionRequest& request) {
+  if (empty()) return false;
+  return std::ranges::any_of(*current(),
+                             [&](const auto& policy) { return match_resources(policy->matcher, request, namespaces_) != nullptr; });
+}
+
 bool PolicySource::add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) {
   circumstances.add([this] { return policies_.generation() + bindings_.generation(); });
   circumstances.add([this] { return namespaces_.generation(); });
   if (empty()) return true;
-  return std::ranges::none_of(*current(), [&](const auto& policy) {
-    return looks_at_names(policy->matcher) || match_resources(policy->matcher, request, namespaces_) != nullptr;
-  });
+  return std::ranges::none_of(*current(), [&](const auto& policy) { return may_want_alike(policy->matcher, request, namespaces_); });
 }
 
 Expected<std::vector<Mirror::Document>, std::string> collect_params(const AdmissionContext& context, const Policy& policy,

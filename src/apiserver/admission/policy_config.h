@@ -64,7 +64,9 @@ class PolicySource {
   [[nodiscard]] bool empty() const { return policies_.empty() || bindings_.empty(); }
   [[nodiscard]] const Mirror& policies() const { return policies_; }
   [[nodiscard]] std::shared_ptr<const List> current();
-  /// As AdmissionPlugin's: where no policy has anything to do with the request.
+  /// Whether any policy has to do with the request. Metadata is all that it looks at.
+  bool may_match(const AdmissionRequest& request);
+  /// As AdmissionPlugin's: where none has.
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances);
 
  private:

@@ -34,7 +34,7 @@ class ServiceAccount final : public AdmissionPlugin {
     const auto found = find(request, account_name);
     if (!found) return std::unexpected(found.error());
     const auto account = document_of(*found);
-    if (should_mount(request.object, *account)) mount_token(spec, request.made_up);
+    if (should_mount(request.object, *account)) mount_token(spec, request.notes.made_up);
     if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"});
         !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
       spec["imagePullSecrets"] = secrets;

@@ -19,24 +19,13 @@ class DefaultStorageClass final : public AdmissionPlugin {
     // An explicit "" asks for no class at all.
     if (json::find(request.object, {"spec", "storageClassName"}) != nullptr) return {};
     if (json::find(request.object, {"metadata", "annotations", "volume.beta.kubernetes.io/storage-class"}) != nullptr) return {};
-    Mirror::Document best;
-    for (auto& candidate : classes_.list()) {
-      if (!is_default(*candidate)) continue;
-      // The newest wins; of the same second, the first by name (list order).
-      if (best == nullptr ||
-          json::get_string(*candidate, {"metadata", "creationTimestamp"}) > json::get_string(*best, {"metadata", "creationTimestamp"}))
-        best = candidate;
-    }
+    const auto best =
+        default_class(classes_, {"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"});
     if (best != nullptr) json::ensure_object(request.object, {"spec"})["storageClassName"] = json::get_string(*best, {"metadata", "name"});
     return {};
   }
 
  private:
-  static bool is_default(const json::Value& storage_class) {
-    for (std::string_view annotation : {"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"})
-      if (json::get_string(storage_class, {"metadata", "annotations", annotation}) == "true") return true;
-    return false;
-  }
   Mirror& classes_;
 };
 

@@ -113,10 +113,7 @@ cel::Environment environment_for(const Value& policy, const model::KindInfo& kin
 }
 
 const model::KindInfo* param_kind(const Value& policy, const KindTablePtr& kinds) {
-  const auto api_version = get_string(policy, {"spec", "paramKind", "apiVersion"});
-  const auto slash = api_version.find('/');
-  const auto group = slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
-  const auto version = slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
+  const auto [group, version] = split_version(get_string(policy, {"spec", "paramKind", "apiVersion"}));
   const auto name = get_string(policy, {"spec", "paramKind", "kind"});
   return kinds == nullptr ? model::find_kind(group, version, name) : kinds->find_kind(group, version, name);
 }

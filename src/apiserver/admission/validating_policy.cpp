@@ -35,13 +35,13 @@ class ValidatingPolicy final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
   [[nodiscard]] bool handles(Operation) const override { return true; }
 
-  [[nodiscard]] bool wants_whole(const AdmissionRequest&) override { return !source_.empty(); }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
     return source_.add_circumstances(request, circumstances);
   }
   [[nodiscard]] bool may_wait() const override { return true; }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
-    request.forms.clear();
+    request.notes.forms.clear();
     std::vector<const model::KindInfo*> forms;
     if (!source_.empty())
       for (const auto& policy : *source_.current())
@@ -104,13 +104,13 @@ class ValidatingPolicy final : public AdmissionPlugin {
       variables.set_namespace(ns);
       std::vector<Denial> decisions, annotations;
       evaluate(policy, variables, decisions, annotations, request);
-      if (binding.audits && request.annotate && !decisions.empty())
-        request.annotate(kFailureAnnotation, failures(policy, binding, decisions));
+      if (binding.audits && request.caller.annotate && !decisions.empty())
+        request.caller.annotate(kFailureAnnotation, failures(policy, binding, decisions));
       for (const auto& decision : decisions) {
         if (binding.denies) deny(decision.message, decision.reason);
-        if (binding.warns && request.warnings != nullptr)
-          request.warnings->push_back(fmt::format("Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}", policy.name,
-                                                  binding.name, decision.message));
+        if (binding.warns && request.caller.warnings != nullptr)
+          request.caller.warnings->push_back(fmt::format("Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                                                         policy.name, binding.name, decision.message));
       }
       for (const auto& failed : annotations) deny(failed.message, failed.reason);
     }
@@ -168,9 +168,9 @@ class ValidatingPolicy final : public AdmissionPlugin {
       const auto result = run(annotation.expression);
       if (result.out_of_budget) return failed(result.error);
       if (!result.value && !policy.ignores_failure) annotations.push_back({result.error, ""});
-      if (result.value && request.annotate && result.value->kind() == cel::Value::Kind::kString)
+      if (result.value && request.caller.annotate && result.value->kind() == cel::Value::Kind::kString)
         if (const auto text = go::trim_space(result.value->text()); !text.empty())
-          request.annotate(policy.name + "/" + annotation.name, std::string(text));
+          request.caller.annotate(policy.name + "/" + annotation.name, std::string(text));
     }
   }
 

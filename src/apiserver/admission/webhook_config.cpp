@@ -115,11 +115,6 @@ void read_matcher(ResourceMatcher& out, const json::Value& document, std::string
   out.objects = selector("objectSelector");
 }
 
-bool looks_at_names(const ResourceMatcher& matcher) {
-  const auto names_some = [](const WebhookRule& rule) { return !rule.names.empty(); };
-  return std::ranges::any_of(matcher.rules, names_some) || std::ranges::any_of(matcher.excluded, names_some);
-}
-
 const model::KindInfo* match_resources(const ResourceMatcher& webhook, const AdmissionRequest& request, const Mirror& namespaces) {
   const model::KindInfo* matched =
       webhook.rules.empty() && webhook.without_rules_matches_all ? request.kind : match_rules(webhook.rules, webhook.exact_match, request);
@@ -141,6 +136,15 @@ const model::KindInfo* match_resources(const ResourceMatcher& webhook, const Adm
     if (!selects(request.object) && !selects(request.old_object)) return nullptr;
   }
   return matched;
+}
+
+bool may_want_alike(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces) {
+  const auto names_some = [](const WebhookRule& rule) { return !rule.names.empty(); };
+  if (std::ranges::any_of(matcher.rules, names_some) || std::ranges::any_of(matcher.excluded, names_some)) return true;
+  if (request.operation != Operation::kUpdate) return match_resources(matcher, request, namespaces) != nullptr;
+  auto of_all = matcher;
+  of_all.objects = model::Selector::everything();
+  return match_resources(of_all, request, namespaces) != nullptr;
 }
 
 }  // namespace berth::apiserver

@@ -46,7 +46,7 @@ void read_matcher(ResourceMatcher& out, const json::Value& document, std::string
 /// The kind in whose form the request's object is wanted, or null when the request is not. `namespaces`: the mirror of Namespaces. The
 /// object in that form may have to be made first (equivalent_forms.h).
 const model::KindInfo* match_resources(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces);
-/// Whether that may depend on the object's name.
-bool looks_at_names(const ResourceMatcher& matcher);
+/// Whether it, or of an update one that differs from it in names and labels alone, may be wanted.
+bool may_want_alike(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces);
 
 }  // namespace berth::apiserver

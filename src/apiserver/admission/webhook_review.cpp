@@ -1,6 +1,7 @@
 #include "apiserver/admission/webhook_review.h"
 
 #include "apiserver/auth/reviews.h"
+#include "apiserver/kinds/kind_table.h"
 #include "base/base64.h"
 #include "model/schema.h"
 
@@ -16,8 +17,8 @@ json::Object gvr(const model::KindInfo& kind) {
 
 /// The webhook with no more time than is left of the request's, in whole seconds and at least one; nothing where its own is less.
 std::optional<Webhook> hurried(const Webhook& webhook, const AdmissionRequest& request) {
-  if (request.deadline == std::chrono::steady_clock::time_point::max()) return std::nullopt;
-  const auto left = std::chrono::ceil<std::chrono::seconds>(request.deadline - std::chrono::steady_clock::now());
+  if (request.caller.deadline == std::chrono::steady_clock::time_point::max()) return std::nullopt;
+  const auto left = std::chrono::ceil<std::chrono::seconds>(request.caller.deadline - std::chrono::steady_clock::now());
   const auto left_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 1, 30)) * 1000;
   if (left_ms >= webhook.timeout_ms) return std::nullopt;
   auto out = webhook;
@@ -28,21 +29,19 @@ std::optional<Webhook> hurried(const Webhook& webhook, const AdmissionRequest& r
 }  // namespace
 
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
-  if (const auto made = request.forms.find(&form); made != request.forms.end())
+  if (const auto made = request.notes.forms.find(&form); made != request.notes.forms.end())
     return &document == &request.old_object ? made->second.old_object : made->second.object;
   auto out = document;
-  if (&form != request.kind && out.is_object() && request.object_kind.empty()) model::convert(*request.kind, form, out);
+  if (&form != request.kind && out.is_object() && !request.body) model::convert(*request.kind, form, out);
   return out;
 }
 
 json::Object admission_request_fields(const AdmissionRequest& request, const model::KindInfo& form) {
   json::Object kind = gvk(form.group, form.version, form.kind);
   json::Object request_kind = gvk(request.kind->group, request.kind->version, request.kind->kind);
-  if (!request.object_kind.empty()) {
-    const auto slash = request.object_api_version.find('/');
-    const auto group = slash == std::string::npos ? std::string() : request.object_api_version.substr(0, slash);
-    kind = request_kind = gvk(group, slash == std::string::npos ? request.object_api_version : request.object_api_version.substr(slash + 1),
-                              request.object_kind);
+  if (request.body) {
+    const auto [group, version] = split_version(request.body->api_version);
+    kind = request_kind = gvk(group, version, request.body->kind);
   }
   json::Object body{{"kind", std::move(kind)},
                     {"resource", gvr(form)},
@@ -123,7 +122,7 @@ void call_webhook(WebhookClient& client, const Webhook& asked, const AdmissionRe
         posted.failure.starts_with("Post ") ? fmt::format("failed to call webhook: {}", posted.failure) : std::move(posted.failure);
     done(std::move(answer));
   };
-  client.post(webhook, std::move(review), "kube-apiserver-admission", std::move(answered), request.traceparent);
+  client.post(webhook, std::move(review), "kube-apiserver-admission", std::move(answered), request.caller.traceparent);
 }
 
 }  // namespace berth::apiserver

@@ -33,7 +33,8 @@ class WebhookSource {
   bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) {
     circumstances.add([this] { return configurations_.generation(); });
     circumstances.add([this] { return namespaces_.generation(); });
-    return !may_match(request);
+    return configurations_.empty() ||
+           std::ranges::none_of(*current(), [&](const auto& webhook) { return may_want_alike(*webhook, request, namespaces_); });
   }
   /// The webhooks whose rules and selectors want the request.
   std::vector<Match> wanting(const AdmissionRequest& request) {
@@ -98,7 +99,7 @@ std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const Admi
 /// at once where there is none or a form cannot be had.
 void when_matched(WebhookSource& source, EquivalentForms& forms, const AdmissionRequest& request, AdmitDone done,
                   std::function<void(std::vector<WebhookSource::Match>, AdmitDone)> matched) {
-  request.forms.clear();
+  request.notes.forms.clear();
   auto wanting = source.wanting(request);
   if (wanting.empty()) return done({});
   auto wanted = forms_of(wanting);
@@ -166,15 +167,15 @@ class MutatingWebhook final : public AdmissionPlugin {
 
   void take(const std::shared_ptr<Round>& round, const WebhookSource::Match& match, WebhookAnswer answer) {
     auto& request = *round->request;
-    if (request.warnings != nullptr)
-      for (auto& warning : answer.warnings) request.warnings->push_back(std::move(warning));
+    if (request.caller.warnings != nullptr)
+      for (auto& warning : answer.warnings) request.caller.warnings->push_back(std::move(warning));
     if (answer.failure.empty() && !answer.allowed) return round->done(std::unexpected(std::move(answer.refusal)));
     if (!answer.failure.empty() || answer.patch.is_null() || !request.object.is_object()) return go_on(round, match, answer.failure);
     auto patched = apply(request, *match.form, answer.patch);
     if (!patched) return go_on(round, match, patched.error());
     if (auto refused = refuse_large(*patched)) return round->done(std::unexpected(std::move(*refused)));
     if (!EquivalentForms::needs_webhook(request, *match.form)) return go_on(round, match, settle(*round, std::move(*patched)));
-    if (json::equal(*patched, request.forms.at(match.form).object)) return go_on(round, match, {});
+    if (json::equal(*patched, request.notes.forms.at(match.form).object)) return go_on(round, match, {});
     forms_.take_back(request, std::move(*patched), [this, round, match](model::ApiResult<json::Value> back) {
       if (!back) return round->done(std::unexpected(std::move(back.error())));
       go_on(round, match, settle(*round, std::move(*back)));
@@ -209,7 +210,7 @@ class MutatingWebhook final : public AdmissionPlugin {
     if (!operations) return std::unexpected(operations.error().message);
     auto patched = in_form(request, form, request.object);
     if (auto applied = patch::apply_json_patch(patched, *operations); !applied) return std::unexpected(applied.error().message);
-    if (&form != request.kind && request.object_kind.empty() && !EquivalentForms::needs_webhook(request, form))
+    if (&form != request.kind && !request.body && !EquivalentForms::needs_webhook(request, form))
       model::convert(form, *request.kind, patched);
     if (!patched.is_object()) return std::unexpected("the patched object is not an object");
     return patched;
@@ -218,14 +219,14 @@ class MutatingWebhook final : public AdmissionPlugin {
   /// Takes the object as it is to be from now on; the error says why it is none.
   static std::string settle(Round& round, json::Value patched) {
     auto& request = *round.request;
-    if (request.object_kind.empty()) {
+    if (!request.body) {
       model::DecodeReport report;
       if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return decoded.error().status(*request.kind).message;
       model::apply_defaults(*request.kind, patched);
     }
     if (json::equal(patched, request.object)) return {};
     request.object = std::move(patched);
-    request.forms.clear();
+    request.notes.forms.clear();
     ++round.changes;
     return {};
   }
@@ -290,8 +291,8 @@ class ValidatingWebhook final : public AdmissionPlugin {
 
   static void decide(Votes& votes, const std::vector<WebhookSource::Match>& matches, const AdmissionRequest& request) {
     for (std::size_t i = 0; i < matches.size(); ++i)
-      if (request.warnings != nullptr)
-        for (auto& warning : votes.answers[i].warnings) request.warnings->push_back(std::move(warning));
+      if (request.caller.warnings != nullptr)
+        for (auto& warning : votes.answers[i].warnings) request.caller.warnings->push_back(std::move(warning));
     for (std::size_t i = 0; i < matches.size(); ++i) {
       auto& answer = votes.answers[i];
       if (!answer.failure.empty() && !matches[i].webhook->ignores_failure)

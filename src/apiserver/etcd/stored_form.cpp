@@ -7,6 +7,7 @@
 
 #include "apiserver/cache/index.h"
 #include "apiserver/etcd/older_definitions.h"
+#include "base/split.h"
 #include "model/protobuf/protobuf.h"
 #include "model/schema.h"
 
@@ -57,12 +58,8 @@ bool reads_like(const model::KindInfo& stored, std::string_view version) {
 
 /// "GROUP/PLURAL/[NAMESPACE/]NAME" of a custom resource; nullopt: it is something else.
 std::optional<std::string> custom_key(std::string_view path) {
-  std::vector<std::string_view> parts;
-  while (!path.empty()) {
-    const auto slash = std::min(path.find('/'), path.size());
-    parts.push_back(path.substr(0, slash));
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
+  if (path.ends_with('/')) path.remove_suffix(1);
+  const auto parts = split(path, '/').list();
   // Groups of custom resources are domain names; what is berth's own is none.
   if (parts.size() < 3 || parts.size() > 4 || parts[0].find('.') == std::string_view::npos || parts[0] == kOwnDirectory)
     return std::nullopt;

@@ -46,35 +46,47 @@ bool is_time(std::string_view text, std::string_view form) {
 bool is_second_text(std::string_view text) { return is_time(text, "0000-00-00T00:00:00Z"); }
 bool is_microsecond_text(std::string_view text) { return is_time(text, "0000-00-00T00:00:00.000000Z"); }
 
-const std::vector<FreeUpdateTexts::Place> kOfAll = {{"metadata.name", TextClass::kName},
-                                                    {"metadata.uid", TextClass::kUid},
-                                                    {"metadata.resourceVersion", TextClass::kRevision},
-                                                    {"metadata.creationTimestamp", TextClass::kCreated},
-                                                    {"metadata.managedFields.*.time", TextClass::kOwnerTime}};
-
-std::vector<FreeUpdateTexts::Place> and_of_all(std::vector<FreeUpdateTexts::Place> places) {
-  places.insert(places.end(), kOfAll.begin(), kOfAll.end());
-  return places;
+/// "4", "6": of a range of addresses of that family.
+char form_of_range(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return '\0';
+  const char family = form_of(TextClass::kAddress, text.substr(0, slash));
+  const auto bits = text.substr(slash + 1);
+  if (family == '\0' || bits.empty() || bits.size() > 3 || (bits.front() == '0' && bits.size() > 1)) return '\0';
+  int count = 0;
+  for (const char c : bits) {
+    if (c < '0' || c > '9') return '\0';
+    count = count * 10 + (c - '0');
+  }
+  return count <= (family == '4' ? 32 : 128) ? family : '\0';
 }
 
-/// As kubelets report a pod. What stands in a status besides (images, reasons, codes) is alike in pods that are.
-FreeUpdateTexts of_pod_status() {
+FreeUpdateTexts of_all() {
   using enum TextClass;
-  FreeUpdateTexts out;
-  out.is_of_status = true;
-  out.keys = {{"ip", kAddress}};
-  out.places = and_of_all({{"spec", kKept},
-                           {"metadata.deletionTimestamp", kDeleted},
-                           {"metadata.annotations.*", kAnnotation},
-                           {"status.hostIP", kAddress},
-                           {"status.hostIPs.*.ip", kAddress},
-                           {"status.podIP", kAddress},
-                           {"status.podIPs.*.ip", kAddress},
-                           {"status.$setElementOrder/podIPs.*.ip", kAddress},
-                           {"status.$setElementOrder/hostIPs.*.ip", kAddress},
-                           {"status.startTime", kStartTime},
-                           {"status.conditions.*.lastTransitionTime", kConditionTime},
-                           {"status.conditions.*.lastProbeTime", kConditionTime}});
+  return {.places = {{"metadata.name", kName},
+                     {"metadata.uid", kUid},
+                     {"metadata.resourceVersion", kRevision},
+                     {"metadata.creationTimestamp", kCreated},
+                     {"metadata.managedFields.*.time", kOwnerTime}}};
+}
+
+/// What pods of one workload, or of many alike, do not share.
+FreeUpdateTexts of_pod() {
+  using enum TextClass;
+  auto out = of_all();
+  out.keys = {{"ip", kAddress}, {"uid", kReferredUid}};
+  out.add({{"metadata.generateName", kReferredName},
+           {"metadata.ownerReferences.*.name", kReferredName},
+           {"metadata.ownerReferences.*.uid", kReferredUid},
+           {"metadata.labels.*", kLabel},
+           {"metadata.deletionTimestamp", kDeleted},
+           {"status.hostIP", kAddress},
+           {"status.hostIPs.*.ip", kAddress},
+           {"status.podIP", kAddress},
+           {"status.podIPs.*.ip", kAddress},
+           {"status.startTime", kStartTime},
+           {"status.conditions.*.lastTransitionTime", kConditionTime},
+           {"status.conditions.*.lastProbeTime", kConditionTime}});
   for (const std::string list : {"containerStatuses", "initContainerStatuses"}) {
     const auto add = [&](std::string_view path, TextClass is) { out.places.push_back({fmt::format("status.{}.*.{}", list, path), is}); };
     add("containerID", kContainer);
@@ -89,16 +101,70 @@ FreeUpdateTexts of_pod_status() {
   return out;
 }
 
+/// As kubelets report a pod. What stands in a status besides (images, reasons, codes) is alike in pods that are.
+FreeUpdateTexts of_pod_status() {
+  using enum TextClass;
+  auto out = of_pod();
+  out.is_of_status = true;
+  out.add({{"spec", kKept},
+           {"metadata.annotations.*", kAnnotation},
+           {"status.$setElementOrder/podIPs.*.ip", kAddress},
+           {"status.$setElementOrder/hostIPs.*.ip", kAddress}});
+  return out;
+}
+
+/// As their labels, finalizers and gates change. What annotations say is looked at.
+FreeUpdateTexts of_pod_itself() {
+  using enum TextClass;
+  auto out = of_pod();
+  out.add({{"spec.nodeName", kNode},
+           {"spec.volumes.*.name", kVolume},
+           {"spec.containers.*.volumeMounts.*.name", kVolume},
+           {"spec.initContainers.*.volumeMounts.*.name", kVolume}});
+  return out;
+}
+
+FreeUpdateTexts of_node() {
+  using enum TextClass;
+  auto out = of_all();
+  out.keys = {{"", kRange}};
+  out.add({{"metadata.labels.*", kLabel},
+           {"metadata.annotations.*", kAnnotation},
+           {"status.addresses.*.address", kNodeAddress},
+           {"status.conditions.*.lastHeartbeatTime", kConditionTime},
+           {"status.conditions.*.lastTransitionTime", kConditionTime},
+           {"status.nodeInfo.machineID", kMachine},
+           {"status.nodeInfo.systemUUID", kMachine},
+           {"status.nodeInfo.bootID", kMachine}});
+  return out;
+}
+
+/// As kubelets report a node.
+FreeUpdateTexts of_node_status() {
+  auto out = of_node();
+  out.is_of_status = true;
+  out.add({{"spec", TextClass::kKept}});
+  return out;
+}
+
+/// As nodes get labels and taints.
+FreeUpdateTexts of_node_itself() {
+  using enum TextClass;
+  auto out = of_node();
+  out.add({{"spec.podCIDR", kRange}, {"spec.podCIDRs.*", kRange}, {"spec.providerID", kProvider}, {"spec.taints.*.timeAdded", kStateTime}});
+  return out;
+}
+
 /// As leases are renewed.
 FreeUpdateTexts of_lease() {
   using enum TextClass;
-  FreeUpdateTexts out;
+  auto out = of_all();
   out.keys = {{"uid", kReferredUid}};
-  out.places = and_of_all({{"metadata.ownerReferences.*.name", kReferredName},
-                           {"metadata.ownerReferences.*.uid", kReferredUid},
-                           {"spec.holderIdentity", kHolder},
-                           {"spec.renewTime", kRenewal},
-                           {"spec.acquireTime", kAcquired}});
+  out.add({{"metadata.ownerReferences.*.name", kReferredName},
+           {"metadata.ownerReferences.*.uid", kReferredUid},
+           {"spec.holderIdentity", kHolder},
+           {"spec.renewTime", kRenewal},
+           {"spec.acquireTime", kAcquired}});
   return out;
 }
 
@@ -106,7 +172,7 @@ FreeUpdateTexts of_lease() {
 
 bool is_ordered(TextClass of) {
   // Field owners stand in the order of their times, list items among the fields in that of their keys.
-  return of == TextClass::kOwnerTime || of == TextClass::kAddress || of == TextClass::kReferredUid;
+  return of == TextClass::kOwnerTime || of == TextClass::kAddress || of == TextClass::kReferredUid || of == TextClass::kRange;
 }
 
 char form_of(TextClass of, std::string_view text) {
@@ -116,7 +182,11 @@ char form_of(TextClass of, std::string_view text) {
     case kKept:
       return 'x';
     case kRevision:
+      // "" and "0" insist on none.
+      if (text.empty() || text == "0") return text.empty() ? '-' : '0';
       return if_so(text.size() < 20 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }));
+    case kLabel:
+      return if_so(is_plain(text) && model::validation::check_label_value(text).empty());
     case kAnnotation:
       return if_so(is_written_one_way(text));
     case kAddress:
@@ -136,10 +206,18 @@ char form_of(TextClass of, std::string_view text) {
     case kUid:
     case kReferredUid:
       return if_so(is_word(text));
+    case kVolume:
+      return if_so(text.starts_with("kube-api-access-") && model::validation::check_dns1123_label(text).empty());
+    case kNode:
+      return if_so(is_plain(text) && model::validation::check_dns1123_subdomain(text).empty());
+    case kRange:
+      return form_of_range(text);
     case kName:
     case kReferredName:
     case kContainer:
-    case kVolume:
+    case kNodeAddress:
+    case kMachine:
+    case kProvider:
     case kHolder:
       return if_so(is_plain(text));
   }
@@ -147,10 +225,18 @@ char form_of(TextClass of, std::string_view text) {
 }
 
 const FreeUpdateTexts* free_update_texts(const model::KindInfo& kind, std::string_view subresource) {
-  static const FreeUpdateTexts kPodStatus = of_pod_status(), kLease = of_lease();
-  if (kind.group.empty() && kind.plural == "pods" && subresource == "status") return &kPodStatus;
-  if (kind.group == "coordination.k8s.io" && kind.plural == "leases" && kind.version == "v1" && subresource.empty()) return &kLease;
-  return nullptr;
+  struct Of {
+    std::string_view group, plural, subresource;
+    FreeUpdateTexts texts;
+  };
+  static const Of kAll[] = {{"", "pods", "status", of_pod_status()},
+                            {"", "pods", "", of_pod_itself()},
+                            {"", "nodes", "status", of_node_status()},
+                            {"", "nodes", "", of_node_itself()},
+                            {"coordination.k8s.io", "leases", "", of_lease()}};
+  const auto* found = std::ranges::find_if(
+      kAll, [&](const Of& of) { return of.plural == kind.plural && of.group == kind.group && of.subresource == subresource; });
+  return found == std::end(kAll) || kind.version != "v1" ? nullptr : &found->texts;
 }
 
 }  // namespace berth::apiserver

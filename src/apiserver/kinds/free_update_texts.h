@@ -18,6 +18,7 @@ enum class TextClass : std::uint8_t {
   kUid,
   kCreated,
   kDeleted,
+  kLabel,
   kAnnotation,
   kOwnerTime,  ///< Of an entry of field owners; the time of the update is one.
   kReferredName,
@@ -27,7 +28,12 @@ enum class TextClass : std::uint8_t {
   kStartTime,
   kStateTime,
   kContainer,
-  kVolume,
+  kVolume,  ///< Of a service account's token: that is made up for each pod.
+  kNode,
+  kNodeAddress,
+  kMachine,
+  kProvider,
+  kRange,
   kHolder,
   kRenewal,
   kAcquired,
@@ -44,7 +50,7 @@ struct FreeUpdateTexts {
     std::string path;  ///< "status.conditions.*.lastTransitionTime"; *: of each element or member.
     TextClass is = TextClass::kKept;
   };
-  /// In the names of list items in metadata.managedFields: k:{"ip":"…"}.
+  /// In the names of list items in metadata.managedFields: k:{"ip":"…"}, or, of no field, v:"…".
   struct Key {
     std::string_view field;
     TextClass is;
@@ -53,6 +59,8 @@ struct FreeUpdateTexts {
   std::vector<Key> keys;
   /// A write of the status: the rest stays bytes (writes/untouched.h), and a patch may name nothing of the metadata but the uid.
   bool is_of_status = false;
+
+  void add(std::vector<Place> more) { places.insert(places.end(), more.begin(), more.end()); }
 };
 
 /// Null: updates of these always go the long way.

@@ -20,6 +20,13 @@ enum class Features : std::uint8_t;
 
 namespace berth::apiserver {
 
+/// An apiVersion's group and version.
+inline std::pair<std::string_view, std::string_view> split_version(std::string_view api_version) {
+  const auto slash = api_version.find('/');
+  if (slash == std::string_view::npos) return {{}, api_version};
+  return {api_version.substr(0, slash), api_version.substr(slash + 1)};
+}
+
 /// A custom kind with what this server knows of its objects.
 struct ServedKind {
   std::shared_ptr<const custom::CustomKind> kind;

@@ -141,13 +141,7 @@ std::optional<BodyRefusal> check_type(const json::Value& document, std::string_v
                                       std::string_view kind) {
   const auto given_version = json::get_string(document, {"apiVersion"});
   const auto given_kind = json::get_string(document, {"kind"});
-  const auto slash = given_version.find('/');
-  auto its_group = slash == std::string_view::npos ? std::string_view() : given_version.substr(0, slash);
-  auto its_version = slash == std::string_view::npos ? given_version : given_version.substr(slash + 1);
-  if (given_version.empty()) {
-    its_group = group;
-    its_version = version;
-  }
+  const auto [its_group, its_version] = given_version.empty() ? std::pair(group, version) : split_version(given_version);
   const auto its_kind = given_kind.empty() ? kind : given_kind;
   if (its_group == group && its_version == version && its_kind == kind) return std::nullopt;
   const auto wanted = group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);

@@ -21,10 +21,9 @@ std::string unknown_label(const model::KindInfo& kind, std::string_view field) {
 std::optional<model::ApiStatus> other_type(const Request& request, const model::KindInfo& kind, const json::Value& document) {
   const std::string its_kind(json::get_string(document, {"kind"})), its_version(json::get_string(document, {"apiVersion"}));
   if (its_kind.empty() || its_version.empty()) return std::nullopt;
-  const auto slash = its_version.find('/');
   const auto find = [&](std::string field, const std::string& given, const std::string& wanted) {
     return model::invalid_object(
-        slash == std::string::npos ? "" : its_version.substr(0, slash), its_kind, json::get_string(document, {"metadata", "name"}),
+        split_version(its_version).first, its_kind, json::get_string(document, {"metadata", "name"}),
         {{model::FieldError::Type::kInvalid, std::move(field), json::serialize(json::Value(given)), fmt::format("must be {}", wanted)}});
   };
   if (its_version == kind.api_version()) return find("kind", its_kind, kind.kind);

@@ -225,8 +225,7 @@ StepResult decode_binding(WritePipeline& writes, const WritePtr& operation) {
   operation->ns = request->info.ns;
   operation->name = json::get_string(*binding, {"metadata", "name"});
   operation->subresource = "binding";
-  operation->admission.object_api_version = "v1";
-  operation->admission.object_kind = "Binding";
+  operation->decoded.body = {"v1", "Binding"};
   operation->candidate.document = std::move(*binding);
   operation->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*request, outcome.error());

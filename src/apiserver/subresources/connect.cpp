@@ -87,9 +87,8 @@ namespace steps {
 
 StepResult decode_connect(WritePipeline&, const WritePtr& operation) {
   const auto& request = *operation->request;
-  operation->admission.object_api_version = "v1";
-  operation->admission.object_kind = model::subresource_of(*request.kind, request.info.subresource).kind;
-  auto options = connect_options(request, operation->admission.object_kind);
+  operation->decoded.body = {"v1", model::subresource_of(*request.kind, request.info.subresource).kind};
+  auto options = connect_options(request, operation->decoded.body->kind);
   if (!options) return std::unexpected(std::move(options.error()));
   operation->candidate.document = std::move(*options);
   return Flow::kNext;

@@ -183,8 +183,7 @@ StepResult decode_eviction(WritePipeline&, const WritePtr& operation) {
   if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) operation->decoded.options = *given;
   if (auto wrong = check_delete_options(operation->decoded.options)) return std::unexpected(std::move(*wrong));
   if (!json::get_array(operation->decoded.options, {"dryRun"}).empty()) request->dry_run = operation->dry_run = true;
-  operation->admission.object_api_version = "policy/v1";
-  operation->admission.object_kind = "Eviction";
+  operation->decoded.body = {"policy/v1", "Eviction"};
   operation->candidate.document = std::move(*body);
   return Flow::kNext;
 }

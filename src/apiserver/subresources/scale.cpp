@@ -122,43 +122,43 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
   return replicas->get_int64();
 }
 
-/// The new Scale from the present one, by PUT or by a patch.
-using NextScale = std::function<model::ApiResult<json::Value>(json::Value present)>;
+/// What was sent of a Scale: it whole, operations on it, or what is merged into it.
+using ScaleChange = std::variant<json::Value, std::vector<patch::JsonPatchOperation>, ParsedPatch>;
 
-model::ApiResult<NextScale> next_scale(Request& request) {
+model::ApiResult<ScaleChange> decode_change(Request& request) {
   if (request.info.verb == "update") {
-    auto body = sent_scale(request);
-    if (!body) return std::unexpected(body.error());
-    return [body = std::move(*body)](json::Value) -> model::ApiResult<json::Value> { return body; };
+    auto whole = sent_scale(request);
+    if (!whole) return std::unexpected(std::move(whole.error()));
+    return ScaleChange(std::in_place_index<0>, std::move(*whole));
   }
   auto parsed = parse_patch(request);
   if (!parsed) return std::unexpected(std::move(parsed.error()));
   const auto type = media_type(request.http.headers.get("Content-Type"));
   if (auto refused = Typing::of(request).refuse_patch(type)) return std::unexpected(std::move(*refused));
-  if (type == "application/json-patch+json") {
-    auto operations = patch::parse_json_patch(parsed->document);
-    if (!operations) return std::unexpected(operations.error());
-    return [&request, operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
-      if (auto applied = patch::apply_json_patch(present, operations); !applied) {
-        return std::unexpected(model::unprocessable());
-      }
-      return patched_scale(request, std::move(present), {});
-    };
+  if (type != "application/json-patch+json") return ScaleChange(std::in_place_index<2>, std::move(*parsed));
+  auto operations = patch::parse_json_patch(parsed->document);
+  if (!operations) return std::unexpected(std::move(operations.error()));
+  return ScaleChange(std::in_place_index<1>, std::move(*operations));
+}
+
+model::ApiResult<json::Value> changed_scale(Request& request, const ScaleChange& change, json::Value present) {
+  if (const auto* whole = std::get_if<json::Value>(&change)) return *whole;
+  if (const auto* merged = std::get_if<ParsedPatch>(&change)) {
+    patch::apply_merge_patch(present, merged->document);
+    return patched_scale(request, std::move(present), merged->repeated);
   }
-  return [&request, patch = std::move(*parsed)](json::Value present) -> model::ApiResult<json::Value> {
-    patch::apply_merge_patch(present, patch.document);
-    return patched_scale(request, std::move(present), patch.repeated);
-  };
+  if (!patch::apply_json_patch(present, std::get<1>(change))) return std::unexpected(model::unprocessable());
+  return patched_scale(request, std::move(present), {});
 }
 
 /// The workload with the replicas of another Scale.
 class Scaled final : public Change {
  public:
-  Scaled(const RequestPtr& request, NextScale next) : request_(request), next_(std::move(next)) {}
+  Scaled(const RequestPtr& request, ScaleChange change) : request_(request), change_(std::move(change)) {}
 
   [[nodiscard]] model::ApiResult<json::Value> made_of(const json::Value& current) const override {
     const auto& kind = *request_->kind;
-    auto wanted = next_(scale_of(kind, current));
+    auto wanted = changed_scale(*request_, change_, scale_of(kind, current));
     if (!wanted) return wanted;
     const auto replicas = checked_replicas(*request_, *wanted);
     if (!replicas) return std::unexpected(replicas.error());
@@ -177,7 +177,7 @@ class Scaled final : public Change {
 
  private:
   RequestPtr request_;
-  NextScale next_;
+  ScaleChange change_;
 };
 
 /// Server-side apply of a Scale: the workload's replicas then belong to the applier, as a field of the workload.
@@ -273,9 +273,9 @@ StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation) 
 StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
   answer_scale(writes, operation);
   const auto& request = operation->request;
-  auto next = next_scale(*request);
-  if (!next) return std::unexpected(std::move(next.error()));
-  operation->decoded.change = std::make_unique<Scaled>(request, std::move(*next));
+  auto change = decode_change(*request);
+  if (!change) return std::unexpected(std::move(change.error()));
+  operation->decoded.change = std::make_unique<Scaled>(request, std::move(*change));
   return Flow::kNext;
 }
 

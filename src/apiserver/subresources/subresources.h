@@ -13,22 +13,13 @@ void begin_session(WritePipeline& writes, NodeProxy& nodes, const RequestPtr& re
 
 namespace steps {
 
-StepResult decode_scale(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation);
-
-StepResult decode_binding(WritePipeline& writes, const WritePtr& operation);
-StepResult bind_pod(WritePipeline& writes, const WritePtr& operation);
-
-StepResult decode_eviction(WritePipeline& writes, const WritePtr& operation);
-StepResult evict(WritePipeline& writes, const WritePtr& operation);
-
-StepResult decode_token(WritePipeline& writes, const WritePtr& operation);
-StepResult check_token_request(WritePipeline& writes, const WritePtr& operation);
-StepResult issue_token(WritePipeline& writes, const WritePtr& operation);
-
-StepResult decode_connect(WritePipeline& writes, const WritePtr& operation);
+StepFunction decode_scale, decode_scale_apply;
+StepFunction decode_binding, bind_pod;
+StepFunction decode_eviction, evict;
+StepFunction decode_token, check_token_request, issue_token;
+StepFunction decode_connect;
 /// Whoever reads the request from here on reads what admission made of it.
-StepResult connect(WritePipeline& writes, const WritePtr& operation);
+StepFunction connect;
 
 }  // namespace steps
 }  // namespace berth::apiserver

@@ -113,8 +113,7 @@ StepResult decode_token(WritePipeline& writes, const WritePtr& operation) {
   if (!body) return std::unexpected(std::move(body.error().status));
   if (const auto ns = json::get_string(*body, {"metadata", "namespace"}); !ns.empty() && ns != request->info.ns)
     return std::unexpected(other_namespace());
-  operation->admission.object_api_version = "authentication.k8s.io/v1";
-  operation->admission.object_kind = "TokenRequest";
+  operation->decoded.body = {"authentication.k8s.io/v1", "TokenRequest"};
   operation->candidate.document = std::move(*body);
   return Flow::kNext;
 }

@@ -221,23 +221,30 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
   const auto& kind = *deletion->kind;
   // Who is asked of the deletion may take his time: what is marked is what is there by then.
   if (auto found = find_victim(writes, deletion); !found || *found == Flow::kWaits) return found;
-  auto document = decode_object(*deletion->candidate.base);
-  if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
-  const auto mark = mark_deleted(*deletion, document, writes.ground.loop.now());
+  const auto& base = deletion->candidate.base;
+  const auto& marked = deletion->granted.marked;
+  json::Value document;
+  // As this deletion has marked it, it goes.
+  Mark mark{.remove_now = marked != nullptr && marked->revision == base->revision};
+  if (!mark.remove_now) {
+    document = decode_object(*base);
+    if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
+    mark = mark_deleted(*deletion, document, writes.ground.loop.now());
+  }
   if (mark.unchanged) {
-    deletion->done(WriteOutcome{.object = deletion->candidate.base});
+    deletion->done(WriteOutcome{.object = base});
     return Flow::kWaits;
   }
-  auto proposal = proposal_of(writes.ground, storage_kind(kind), document);
   if (deletion->dry_run) {
-    deletion->done(
-        WriteOutcome{.object = as_if_stored(*deletion->candidate.base, std::move(proposal)), .gone = mark.remove_now || mark.remove_next});
+    auto stored = as_if_stored(*base, proposal_of(writes.ground, storage_kind(kind), document));
+    deletion->done(WriteOutcome{.object = std::move(stored), .gone = mark.remove_now || mark.remove_next});
     return Flow::kWaits;
   }
+  auto proposal = mark.remove_now ? proposal_of(writes.ground, storage_kind(kind), meta_like(*base, {}), EncodedObject())
+                                  : proposal_of(writes.ground, storage_kind(kind), document);
   auto before = takes_addresses(kind) && mark.remove_now ? std::move(document) : json::Value();
-  proposal.expected = deletion->candidate.base->revision;
+  proposal.expected = base->revision;
   proposal.is_delete = mark.remove_now;
-  if (mark.remove_now) proposal.value.clear();
   writes.ground.cache->propose(std::move(proposal), [&writes, deletion, mark, before = std::move(before)](ProposeResult result) {
     deleted(writes, deletion, mark, before, std::move(result));
   });

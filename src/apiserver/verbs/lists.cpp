@@ -19,8 +19,7 @@ constexpr auto joined(const std::array<Step, Sizes>&... parts) {
   return out;
 }
 
-using Decoder = StepResult (*)(WritePipeline&, const WritePtr&);
-constexpr std::array<Step, 1> decoded_by(Decoder decode) { return {Step{S::kDecode, "decode", decode}}; }
+constexpr std::array<Step, 1> decoded_by(StepFunction* decode) { return {Step{S::kDecode, "decode", decode}}; }
 
 constexpr std::array kNew = {
     Step{S::kRead, "check storable", check_storable},
@@ -74,14 +73,11 @@ constexpr auto kScaleSteps = joined(decoded_by(decode_scale), kChange, kChangeOw
 constexpr auto kApplySteps = joined(decoded_by(decode_apply), kChange, kChangeAdmitted);
 constexpr auto kScaleApplySteps = joined(decoded_by(decode_scale_apply), kChange, kChangeAdmitted);
 
-constexpr std::array kBindSteps = {
-    Step{S::kDecode, "decode", decode_binding},
-    Step{S::kAsk, "ask", ask_of_body},
-    Step{S::kMutate, "mutate", mutate},
-    Step{S::kJudge, "judge", judge},
-    Step{S::kStore, "check storable", check_storable},
-    Step{S::kStore, "bind", bind_pod},
-};
+/// Of what is no object of the resource.
+constexpr std::array kBodyAsked = {Step{S::kAsk, "ask", ask_of_body}};
+constexpr std::array kAsked = {Step{S::kMutate, "mutate", mutate}, Step{S::kJudge, "judge", judge}};
+constexpr auto kBindSteps = joined(decoded_by(decode_binding), kBodyAsked, kAsked,
+                                   std::array{Step{S::kStore, "check storable", check_storable}, Step{S::kStore, "bind", bind_pod}});
 
 constexpr std::array kMarkSteps = {
     Step{S::kRead, "check storable", check_storable}, Step{S::kRead, "read", read_current},
@@ -90,40 +86,22 @@ constexpr std::array kMarkSteps = {
     Step{S::kStore, "store", store_if_changed},
 };
 
-constexpr std::array kDeleteSteps = {
-    Step{S::kDecode, "decode", decode_deletion},
-    Step{S::kRead, "find", find_victim},
-    Step{S::kRead, "show", show_victim},
-    Step{S::kAsk, "ask", ask_of_deletion},
-    Step{S::kMutate, "mutate", mutate},
-    Step{S::kJudge, "judge", judge},
-    // Marked as it is by then: who admits a deletion may take his time.
-    Step{S::kStore, "delete", store_deletion},
-};
-/// Without the decoding: of collections, whose options were read once.
-constexpr std::array kDeleteMemberSteps = {
-    Step{S::kRead, "find", find_victim}, Step{S::kRead, "show", show_victim}, Step{S::kAsk, "ask", ask_of_deletion},
-    Step{S::kMutate, "mutate", mutate},  Step{S::kJudge, "judge", judge},     Step{S::kStore, "delete", store_deletion},
-};
+// Marked as it is by then: who admits a deletion may take his time.
 constexpr std::array kDeleteAdmittedSteps = {Step{S::kStore, "delete", store_deletion}};
+/// Without the decoding: of collections, whose options were read once.
+constexpr auto kDeleteMemberSteps =
+    joined(std::array{Step{S::kRead, "find", find_victim}, Step{S::kRead, "show", show_victim}, Step{S::kAsk, "ask", ask_of_deletion}},
+           kAsked, kDeleteAdmittedSteps);
+constexpr auto kDeleteSteps = joined(decoded_by(decode_deletion), kDeleteMemberSteps);
 
-constexpr std::array kEvictSteps = {
-    Step{S::kDecode, "decode", decode_eviction},
-    Step{S::kAsk, "ask", ask_of_body},
-    Step{S::kMutate, "mutate", mutate},
-    Step{S::kJudge, "judge", judge},
-    Step{S::kAct, "evict", evict},
-};
+constexpr auto kEvictSteps = joined(decoded_by(decode_eviction), kBodyAsked, kAsked, std::array{Step{S::kAct, "evict", evict}});
 constexpr std::array kTokenSteps = {
     Step{S::kDecode, "decode", decode_token}, Step{S::kAsk, "ask", ask_of_body},
     Step{S::kMutate, "mutate", mutate},       Step{S::kValidate, "check request", check_token_request},
     Step{S::kJudge, "judge", judge},          Step{S::kAct, "issue", issue_token},
 };
-constexpr std::array kConnectSteps = {
-    Step{S::kDecode, "decode", decode_connect}, Step{S::kAsk, "ask", ask_of_session},
-    Step{S::kMutate, "mutate", mutate},         Step{S::kJudge, "judge", judge},
-    Step{S::kAct, "connect", connect},
-};
+constexpr auto kConnectSteps = joined(decoded_by(decode_connect), std::array{Step{S::kAsk, "ask", ask_of_session}}, kAsked,
+                                      std::array{Step{S::kAct, "connect", connect}});
 
 constexpr std::span<const Step> steps_of(WriteMode mode) {
   switch (mode) {

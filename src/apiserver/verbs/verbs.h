@@ -14,19 +14,15 @@ void remove_collection(WritePipeline& writes, Reads& reads, const RequestPtr& re
 namespace steps {
 
 // create_update.cpp
-StepResult decode_new(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_replacement(WritePipeline& writes, const WritePtr& operation);
+StepFunction decode_new, decode_replacement;
 
 // patch.cpp
-StepResult decode_patch(WritePipeline& writes, const WritePtr& operation);
-StepResult decode_apply(WritePipeline& writes, const WritePtr& operation);
+StepFunction decode_patch, decode_apply;
 
 // delete.cpp
-StepResult decode_deletion(WritePipeline& writes, const WritePtr& operation);
-StepResult find_victim(WritePipeline& writes, const WritePtr& operation);
+StepFunction decode_deletion, find_victim, store_deletion;
 /// Who is asked of it sees it in the request's version.
-StepResult show_victim(WritePipeline& writes, const WritePtr& operation);
-StepResult store_deletion(WritePipeline& writes, const WritePtr& operation);
+StepFunction show_victim;
 
 }  // namespace steps
 }  // namespace berth::apiserver

@@ -5,28 +5,29 @@
 namespace berth::apiserver {
 namespace {
 
-/// What is the same of all that is asked about.
+/// What is the same of all that is asked about. Nothing is left of an attempt before.
 AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
-  auto& admission = operation.admission;
+  auto& admission = operation.admission = AdmissionRequest();
+  const auto& request = *operation.request;
   operation.is_admitted = false;
-  admission.fill_in = nullptr;
-  admission.stored = nullptr;
-  admission.forms.clear();
-  admission.made_up.clear();
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;
   admission.ns = operation.ns;
   admission.name = operation.name;
-  admission.user = &operation.request->user;
+  admission.user = &request.user;
   admission.dry_run = operation.dry_run;
-  admission.kinds = operation.request->kinds;
-  admission.warnings = &operation.request->warnings;
-  if (const auto patience = parse_duration_ns(operation.request->query.get("timeout")); patience && *patience > 0)
-    admission.deadline = operation.request->started + std::chrono::nanoseconds(*patience);
-  admission.traceparent = operation.request->http.headers.get("traceparent");
-  if (const auto trail = operation.request->audit; trail != nullptr)
-    admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
+  admission.kinds = request.kinds;
+  admission.body = operation.decoded.body;
+  admission.caller.warnings = &operation.request->warnings;
+  if (const auto patience = parse_duration_ns(request.query.get("timeout")); patience && *patience > 0)
+    admission.caller.deadline = request.started + std::chrono::nanoseconds(*patience);
+  admission.caller.traceparent = request.http.headers.get("traceparent");
+  if (const auto trail = request.audit; trail != nullptr)
+    admission.caller.annotate = [trail, &operation](std::string key, std::string value) {
+      if (operation.draft != nullptr) operation.draft->annotations.emplace_back(key, value);
+      trail->annotate(std::move(key), std::move(value));
+    };
   return admission;
 }
 
@@ -64,7 +65,6 @@ StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation) {
   auto& admission = begin_asking(*operation, Operation::kCreate);
   admission.options = options_of(*operation, Operation::kCreate);
   admission.object = std::move(operation->candidate.document);
-  admission.old_object = json::Value();
   begin_draft(writes, *operation);
   return Flow::kNext;
 }
@@ -74,8 +74,8 @@ StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation) {
   admission.options = options_of(*operation, Operation::kUpdate);
   admission.object = std::move(operation->candidate.document);
   admission.old_object = std::move(operation->candidate.current);
-  admission.stored = operation->candidate.base;
-  if (operation->candidate.untouched) admission.fill_in = [self = operation.get()] { self->fill_in(); };
+  admission.present = Present{.object = operation->candidate.base, .is_rest_sent = operation->mode == WriteMode::kReplace};
+  if (operation->candidate.untouched) admission.present->fill_in = [self = operation.get()] { self->fill_in(); };
   begin_draft(writes, *operation);
   return Flow::kNext;
 }

@@ -5,7 +5,13 @@
 
 namespace berth::apiserver {
 
-void Pattern::add_fields(std::span<const std::string_view> texts, const StoredObject* base, ObjectMeta& meta) const {
+void Pattern::select(std::span<const std::string_view> texts, const StoredObject* base, ObjectMeta& meta) const {
+  meta.labels = labels ? *labels : base->meta.labels();
+  if (!free_labels.empty()) {
+    auto pairs = *meta.labels.pairs();
+    for (const auto& [label, text] : free_labels) pairs[label].second = texts[text];
+    meta.labels = model::Labels(std::move(pairs));
+  }
   for (const auto& field : fields) {
     const std::string_view text = field.is_kept ? base->meta.field(field.path)
                                   : field.free  ? texts[*field.free]
@@ -57,6 +63,8 @@ std::string begin_rest(const Request& request, std::size_t body_bytes) {
         std::string_view(request.info.subresource), std::string_view(request.info.ns), std::string_view(request.http.method),
         request.http.headers.get("Content-Type"), std::string_view(request.field_manager), std::string_view(request.http.query)})
     add_part(rest, part);
+  // What is told is known only where somebody listened.
+  rest += request.audit == nullptr ? '-' : 'a';
   return rest;
 }
 
@@ -68,12 +76,14 @@ void add_user(std::string& rest, const UserInfo& user, std::string_view name) {
 
 bool may_follow(const Request& request) {
   constexpr std::size_t kMostBodyBytes = 64 * 1024;
-  return !request.dry_run && request.audit == nullptr && request.http.body.size() <= kMostBodyBytes;
+  return !request.dry_run && request.http.body.size() <= kMostBodyBytes;
 }
 
 PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWrite& cut, const ObjectPtr& base) {
   bool is_second = false;
   auto pattern = writes.patterns->find(cut.rest, is_second);
+  if (pattern != nullptr)
+    for (const auto& [key, value] : pattern->annotations) operation.request->audit->annotate(key, value);
   if (pattern != nullptr || !is_second) return pattern;
   operation.draft = std::make_shared<Draft>(Draft{.rest = std::move(cut.rest), .base = base});
   for (const auto& [is, text] : cut.texts) operation.draft->texts.push_back({is, std::string(text)});
@@ -81,7 +91,9 @@ PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWri
 }
 
 void begin_draft(const WritePipeline& writes, WriteOperation& operation) {
-  if (operation.draft != nullptr) operation.draft->circumstances = writes.admission->circumstances(operation.admission);
+  if (operation.draft == nullptr) return;
+  operation.draft->annotations.clear();
+  operation.draft->circumstances = writes.admission->circumstances(operation.admission);
 }
 
 void settle_draft(const WritePipeline& writes, WriteOperation& operation) {

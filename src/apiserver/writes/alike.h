@@ -38,8 +38,9 @@ struct Draft {
   };
   std::string rest;
   std::vector<Text> texts;
-  ObjectPtr base;                              ///< What it was an update of; null: a creation.
-  std::optional<Circumstances> circumstances;  ///< As they were before anybody was asked; none where they cannot be told.
+  ObjectPtr base;                                                ///< What it was an update of; null: a creation.
+  std::vector<std::pair<std::string, std::string>> annotations;  ///< In the audit log, by who admitted it.
+  std::optional<Circumstances> circumstances;                    ///< As they were before anybody was asked; none where they cannot be told.
 };
 
 /// What became of a write, for those like it. Texts are numbered as in the cut; behind them, of a creation, what it is given: kGiven….
@@ -52,16 +53,18 @@ struct Pattern {
     bool is_kept = false;             ///< It is what the stored object had.
   };
   Stencil stored;
-  std::optional<Stencil> shown;  ///< The answer in JSON, where what is stored is not.
-  model::Labels labels;
+  std::optional<Stencil> shown;                                  ///< The answer in JSON, where what is stored is not.
+  std::optional<model::Labels> labels;                           ///< None: those that the stored object has.
+  std::vector<std::pair<std::size_t, std::size_t>> free_labels;  ///< Which of them are which of the texts.
   std::vector<Field> fields;
   std::optional<std::size_t> name;  ///< Of a creation the text that is its name; otherwise it gets one:
   std::string generate_name;
   std::vector<std::string> made_up;  ///< What stands before the random suffix of each.
+  std::vector<std::pair<std::string, std::string>> annotations;
   Circumstances circumstances;
   [[nodiscard]] std::size_t bytes() const { return stored.bytes() + (shown ? shown->bytes() : 0) + sizeof *this; }
   /// What selectors see of what is made of these texts. `base`: of an update.
-  void add_fields(std::span<const std::string_view> texts, const StoredObject* base, ObjectMeta& meta) const;
+  void select(std::span<const std::string_view> texts, const StoredObject* base, ObjectMeta& meta) const;
 };
 using PatternPtr = std::shared_ptr<const Pattern>;
 
@@ -88,7 +91,7 @@ void add_part(std::string& out, std::string_view part);
 /// How all that counts begins: what is asked for, and how; not by whom.
 std::string begin_rest(const Request& request, std::size_t body_bytes);
 void add_user(std::string& rest, const UserInfo& user, std::string_view name);
-/// Whether a request is one that patterns may serve: it is stored, nobody reads its body elsewhere, and that is not large.
+/// Whether a request is one that patterns may serve: it is stored, and its body is not large.
 bool may_follow(const Request& request);
 
 }  // namespace berth::apiserver

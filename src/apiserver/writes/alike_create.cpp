@@ -154,7 +154,7 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
   if (!std::ranges::all_of(places, is_explained, &Stencil::Place::was) || !std::ranges::all_of(given, is_explained, &Stencil::Place::was))
     return std::nullopt;
   places.insert(places.end(), given.begin(), given.end());
-  const auto& made_up = made.operation.admission.made_up;
+  const auto& made_up = made.operation.admission.notes.made_up;
   for (std::size_t i = 0; i < made_up.size(); ++i) {
     const std::string_view own = made_up[i];
     if (own.empty() || count(body, own) > 0) return std::nullopt;
@@ -171,7 +171,10 @@ std::optional<Pattern> pattern_of(const Made& made, std::string_view shown) {
   const auto& draft = *made.operation.draft;
   auto stored = stencil_of(made.proposal.value, plan.stored, made);
   if (!stored) return std::nullopt;
-  Pattern out{.stored = std::move(*stored), .labels = made.proposal.meta.labels, .circumstances = *draft.circumstances};
+  Pattern out{.stored = std::move(*stored),
+              .labels = made.proposal.meta.labels,
+              .annotations = draft.annotations,
+              .circumstances = *draft.circumstances};
   if (!shown.empty() && !(out.shown = stencil_of(shown, plan.sent, made))) return std::nullopt;
   for (const auto& [path, text] : made.proposal.meta.fields) out.fields.push_back({path, text, std::nullopt});
   for (std::size_t i = 0; i < draft.texts.size(); ++i) {
@@ -184,7 +187,7 @@ std::optional<Pattern> pattern_of(const Made& made, std::string_view shown) {
     field->free = i;
   }
   out.generate_name = made.operation.candidate.generate_name;
-  for (const auto& text : made.operation.admission.made_up)
+  for (const auto& text : made.operation.admission.notes.made_up)
     out.made_up.push_back(text.substr(0, text.size() - std::min(text.size(), kSuffix)));
   return out;
 }
@@ -242,9 +245,10 @@ StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
   writes.patterns->creations.add();
   auto given = given_to(writes.ground, *pattern, *cut);
   const auto texts = texts_of(*cut, given);
+  if (request.audit != nullptr) request.audit->set_name(pattern->name ? given[Pattern::kName] : std::string());
   operation->name = given[Pattern::kName];
-  ObjectMeta meta{operation->ns, operation->name, given[Pattern::kUid], pattern->labels, {}, {}};
-  pattern->add_fields(texts, nullptr, meta);
+  ObjectMeta meta{operation->ns, operation->name, given[Pattern::kUid], {}, {}, {}};
+  pattern->select(texts, nullptr, meta);
   auto proposal = proposal_of(writes.ground, storage_kind(*operation->kind), std::move(meta), pattern->stored.fill(texts));
   proposal.expected = 0;
   const bool shows_other = pattern->shown && Representation(writes.ground.loop, request).is_plain_json();

@@ -79,12 +79,14 @@ void tell_apart(const std::vector<Found>& found, CutWrite& out) {
 /// Nothing: it goes the long way. `now` is one of the texts.
 std::optional<CutWrite> cut_update(const WriteOperation& operation, const UpdatePlan& plan, const StoredObject& base,
                                    std::string_view now) {
-  constexpr std::size_t kMostTexts = 120;  // Their numbers are characters.
+  constexpr std::size_t kMostTexts = 120;            // Their numbers are characters.
+  constexpr std::size_t kMostTogether = 128 * 1024;  // Half of what annotations may be: nobody asks how long they have become.
   const auto& request = *operation.request;
   const std::string_view body = request.http.body;
   if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
   CutWrite out;
   out.stored = base.text();
+  if (!plan.texts.is_of_status && body.size() + out.stored->size() > kMostTogether) return std::nullopt;
   out.rest = begin_rest(request, body.size() + out.stored->size());
   add_asker(out.rest, request, base);
   std::vector<Found> found;
@@ -115,7 +117,12 @@ std::optional<Pattern> pattern_of(const UpdatePlan& plan, const Draft& draft, co
   if (std::ranges::count(places, Stencil::kRevision, &Stencil::Place::text) != 1) return std::nullopt;
   auto stored = Stencil::cut(proposal.value, std::move(places));
   if (!stored) return std::nullopt;
-  Pattern out{.stored = std::move(*stored), .labels = proposal.meta.labels, .circumstances = *draft.circumstances};
+  Pattern out{.stored = std::move(*stored), .annotations = draft.annotations, .circumstances = *draft.circumstances};
+  if (const auto& labels = proposal.meta.labels; labels != draft.base->meta.labels()) {
+    out.labels = labels;
+    for (std::size_t i = 0; i < labels.pairs()->size(); ++i)
+      if (const auto text = index_of(draft.texts, TextClass::kLabel, (*labels.pairs())[i].second)) out.free_labels.emplace_back(i, *text);
+  }
   for (const auto& [path, text] : proposal.meta.fields) {
     auto& field = out.fields.emplace_back(Pattern::Field{path, text, std::nullopt});
     field.is_kept = plan.texts.is_of_status && path.starts_with("spec.");
@@ -132,8 +139,8 @@ Proposal proposal_like(const Ground& ground, const WriteOperation& operation, co
   std::vector<std::string_view> texts;
   texts.reserve(cut.texts.size());
   for (const auto& one : cut.texts) texts.push_back(one.text);
-  auto meta = meta_like(base, pattern.labels);
-  pattern.add_fields(texts, &base, meta);
+  auto meta = meta_like(base, {});
+  pattern.select(texts, &base, meta);
   auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(texts));
   proposal.expected = base.revision;
   return proposal;

@@ -12,6 +12,7 @@ enum class Flow {
 };
 /// The error ends the write with that answer.
 using StepResult = model::ApiResult<Flow>;
+using StepFunction = StepResult(WritePipeline& writes, const WritePtr& operation);
 
 /// Where a step stands among the others. In this order, whatever the write: what is admitted is what came, what is judged is what will be
 /// stored, and nobody is asked after that.
@@ -32,7 +33,7 @@ enum class Stage {
 struct Step {
   Stage stage;
   std::string_view name;
-  StepResult (*run)(WritePipeline& writes, const WritePtr& operation);
+  StepFunction* run;
 };
 
 /// Goes on in another list, behind the stage: an update becomes a creation, or the other way round.
@@ -43,52 +44,29 @@ void try_again(WritePipeline& writes, const WritePtr& operation, Stage from);
 namespace steps {
 
 // admit.cpp
-StepResult ask_of_creation(WritePipeline& writes, const WritePtr& operation);
-StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation);
-StepResult ask_of_deletion(WritePipeline& writes, const WritePtr& operation);
+StepFunction ask_of_creation, ask_of_update, ask_of_deletion;
+StepFunction ask_of_session, mutate, judge;
 /// Of the body itself, which is no object of the resource.
-StepResult ask_of_body(WritePipeline& writes, const WritePtr& operation);
-StepResult ask_of_session(WritePipeline& writes, const WritePtr& operation);
+StepFunction ask_of_body;
 /// Nobody is asked: what was asked of is another object, or another request's.
-StepResult ask_nobody(WritePipeline& writes, const WritePtr& operation);
-StepResult mutate(WritePipeline& writes, const WritePtr& operation);
-StepResult judge(WritePipeline& writes, const WritePtr& operation);
+StepFunction ask_nobody;
 
-// alike_create.cpp
-/// The whole of a creation, where it is like one before.
-StepResult create_alike(WritePipeline& writes, const WritePtr& operation);
-
-// alike_update.cpp
-/// The whole of an update, where it is like one before.
-StepResult update_alike(WritePipeline& writes, const WritePtr& operation);
+// alike_create.cpp, alike_update.cpp
+/// The whole of a write, where it is like one before.
+StepFunction create_alike, update_alike;
 
 // create.cpp
-StepResult check_storable(WritePipeline& writes, const WritePtr& operation);
-StepResult take_name(WritePipeline& writes, const WritePtr& operation);
-StepResult own_new_fields(WritePipeline& writes, const WritePtr& operation);
+StepFunction check_storable, take_name, own_new_fields, give_identity, prepare_new, validate_new, refuse_revision, allocate_new, store_new;
 /// Who changed the object has not made another of it: no other kind, namespace, or place in time.
-StepResult hold_new_identity(WritePipeline& writes, const WritePtr& operation);
-StepResult give_identity(WritePipeline& writes, const WritePtr& operation);
-StepResult prepare_new(WritePipeline& writes, const WritePtr& operation);
-StepResult validate_new(WritePipeline& writes, const WritePtr& operation);
-StepResult refuse_revision(WritePipeline& writes, const WritePtr& operation);
-StepResult allocate_new(WritePipeline& writes, const WritePtr& operation);
-StepResult store_new(WritePipeline& writes, const WritePtr& operation);
+StepFunction hold_new_identity;
 
 // update.cpp
-StepResult read_current(WritePipeline& writes, const WritePtr& operation);
-StepResult produce_next(WritePipeline& writes, const WritePtr& operation);
-StepResult check_system_fields(WritePipeline& writes, const WritePtr& operation);
-StepResult carry_system_fields(WritePipeline& writes, const WritePtr& operation);
-StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation);
+StepFunction read_current, produce_next, check_system_fields, carry_system_fields, own_changed_fields;
+StepFunction guard_change, prepare_change, validate_change, allocate_change;
 /// As hold_new_identity, of what has a name, a uid and a revision already.
-StepResult hold_identity(WritePipeline& writes, const WritePtr& operation);
-StepResult guard_change(WritePipeline& writes, const WritePtr& operation);
-StepResult prepare_change(WritePipeline& writes, const WritePtr& operation);
-StepResult validate_change(WritePipeline& writes, const WritePtr& operation);
-StepResult allocate_change(WritePipeline& writes, const WritePtr& operation);
+StepFunction hold_identity;
 /// Nothing is stored where nothing changed.
-StepResult store_if_changed(WritePipeline& writes, const WritePtr& operation);
+StepFunction store_if_changed;
 
 }  // namespace steps
 

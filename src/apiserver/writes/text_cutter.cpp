@@ -25,7 +25,8 @@ struct TextCutter::Cut {
 
 TextCutter::TextCutter(const FreeUpdateTexts& texts) {
   for (const auto& [path, is] : texts.places) add(path, is, false);
-  for (const auto& [field, is] : texts.keys) keys_.emplace_back(fmt::format(R"("k:{{\"{}\":\")", field), is);
+  for (const auto& [field, is] : texts.keys)
+    keys_.push_back(field.empty() ? Key{R"("v:\")", R"(\"")", is} : Key{fmt::format(R"("k:{{\"{}\":\")", field), R"(\"})", is});
   if (!keys_.empty()) add("metadata.managedFields.*.fieldsV1", std::nullopt, true);
 }
 
@@ -93,18 +94,19 @@ bool TextCutter::take(std::string_view raw, const Step& step, Cut& out) {
 }
 
 bool TextCutter::take_keys(std::string_view fields, Cut& out) {
-  constexpr std::string_view kEnd = R"(\"}")";
-  const auto& keys = out.cutter.keys_;
-  for (std::size_t at = fields.find("\"k:{"); at != std::string_view::npos; at = fields.find("\"k:{", at + 1)) {
+  for (std::size_t at = fields.find('"'); at != std::string_view::npos; at = fields.find('"', at + 1)) {
     const auto rest = fields.substr(at);
-    const auto key = std::ranges::find_if(keys, [&](const auto& one) { return rest.starts_with(one.first); });
-    if (key == keys.end()) continue;
-    const auto from = key->first.size(), to = rest.find('\\', from);
-    if (to == std::string_view::npos || !rest.substr(to).starts_with(kEnd)) return false;
+    const auto key = std::ranges::find_if(out.cutter.keys_, [&](const Key& one) { return rest.starts_with(one.begin); });
+    if (key == out.cutter.keys_.end()) continue;
+    const auto from = key->begin.size(), to = std::min(rest.find('\\', from), rest.size());
     const auto text = rest.substr(from, to - from);
-    const char form = form_of(key->second, text);
-    if (form == '\0') return false;
-    out.add(key->second, form, text);
+    const char form = form_of(key->is, text);
+    // Of values that are none of these, finalizers for example, the list is another.
+    if (form == '\0' && key->is == TextClass::kRange && !text.empty() && (text.front() < '0' || text.front() > '9') &&
+        text.find(':') == std::string_view::npos)
+      continue;
+    if (form == '\0' || !rest.substr(to).starts_with(key->end)) return false;
+    out.add(key->is, form, text);
   }
   return true;
 }

@@ -37,7 +37,11 @@ class TextCutter {
   static bool take_keys(std::string_view fields, Cut& out);
 
   Step root_;
-  std::vector<std::pair<std::string, TextClass>> keys_;  ///< How a key begins.
+  struct Key {
+    std::string begin, end;
+    TextClass is;
+  };
+  std::vector<Key> keys_;
 };
 
 }  // namespace berth::apiserver

@@ -45,6 +45,7 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 struct Decoded {
   std::unique_ptr<const Change> change;  ///< Updates.
   json::Value options;                   ///< Deletions: DeleteOptions.
+  std::optional<Asked::Body> body;       ///< What admission is asked about instead of the object.
 };
 
 /// What there is and what becomes of it, of the present attempt, until admission is asked.

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/split.h"
 #include "net/client.h"
 #include "net/onward.h"
 #include "net/reactor.h"
@@ -66,9 +67,8 @@ std::expected<json::Array, std::string> forwarded_ports(const net::HttpRequest& 
     if (key != "port") continue;
     is_named = true;
     if (value.empty()) return std::unexpected(R"(query parameter "port" cannot be empty)");
-    for (std::size_t start = 0; start <= value.size();) {
-      const auto end = std::min(value.find(',', start), value.size());
-      const std::string one = value.substr(start, end - start);
+    for (const auto part : split(value, ',')) {
+      const std::string one(part);
       std::uint16_t port = 0;
       const auto [stop, error] = std::from_chars(one.data(), one.data() + one.size(), port);
       if (error != std::errc() || stop != one.data() + one.size())
@@ -76,7 +76,6 @@ std::expected<json::Array, std::string> forwarded_ports(const net::HttpRequest& 
                                            error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax"));
       if (port < 1) return std::unexpected(fmt::format("port {} must be > 0", quoted(value)));
       ports.emplace_back(port);
-      start = end + 1;
     }
   }
   if (!is_named) return std::unexpected(R"(query parameter "port" is required)");

@@ -10,6 +10,8 @@
 #include <ranges>
 #include <unordered_set>
 
+#include "base/split.h"
+
 namespace berth::node::dns {
 namespace {
 
@@ -22,13 +24,9 @@ std::string lower_case(std::string_view text) {
 }
 
 std::vector<std::string> labels_of(std::string_view name) {
-  std::vector<std::string> out;
-  while (!name.empty()) {
-    const auto dot = name.find('.');
-    out.emplace_back(name.substr(0, dot));
-    name.remove_prefix(dot == std::string_view::npos ? name.size() : dot + 1);
-  }
-  return out;
+  if (name.empty()) return {};
+  if (name.ends_with('.')) name.remove_suffix(1);
+  return split(name, '.').list<std::string>();
 }
 
 /// The name without `.DOMAIN`; nullopt: it is not below it.

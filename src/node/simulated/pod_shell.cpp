@@ -6,6 +6,8 @@
 #include <charconv>
 #include <set>
 
+#include "base/split.h"
+
 namespace berth::node::simulated {
 namespace {
 
@@ -53,13 +55,9 @@ std::vector<Statement> statements_of(std::string_view text) {
 bool is_name_sign(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
+  if (text.empty()) return {};
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return split(text, '\n').list();
 }
 
 std::string program_name(std::string_view program) { return std::string(program.substr(program.rfind('/') + 1)); }
@@ -131,12 +129,9 @@ bool PodShell::wants_input(const Words& command) {
 std::string PodShell::path_of(std::string_view name) const {
   std::string all = name.starts_with('/') ? std::string(name) : folder_ + "/" + std::string(name);
   std::vector<std::string> parts;
-  for (std::size_t start = 0; start < all.size();) {
-    const auto end = std::min(all.find('/', start), all.size());
-    const std::string part = all.substr(start, end - start);
+  for (const auto part : berth::words(all, '/')) {
     if (part == ".." && !parts.empty()) parts.pop_back();
-    if (!part.empty() && part != "." && part != "..") parts.push_back(part);
-    start = end + 1;
+    if (part != "." && part != "..") parts.emplace_back(part);
   }
   return fmt::format("/{}", fmt::join(parts, "/"));
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/split.h"
+
 namespace berth::placement::volumes {
 namespace {
 
@@ -123,13 +125,7 @@ bool is_migrated(const model::CsiNodeView* node, std::string_view plugin, Era er
   if (era == Era::k120 || node == nullptr || plugin.empty()) return false;
   const auto* text = node->meta.annotation(kMigratedPlugins);
   if (text == nullptr) return false;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find(','), rest.size());
-    if (rest.substr(0, end) == plugin) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
+  return std::ranges::any_of(split(*text, ','), [&](std::string_view one) { return one == plugin; });
 }
 
 bool is_counted_as_csi(const model::CsiNodeView* node, std::string_view plugin, Era era) {
