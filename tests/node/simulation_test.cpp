@@ -321,29 +321,64 @@ TEST(Fleet, RegistersNodesAndRenewsTheirLeasesEvenly) {
   EXPECT_NEAR(server.count(Write::Kind::kNodeStatus), 1000, 20) << "one status heartbeat each";
 }
 
-TEST(Fleet, NodesAndPodsWriteInTurnUntilHeartbeatsAreLate) {
+TEST(Fleet, PodsReportBeforeNodesThatMerelyLiveUntilLeasesAreLate) {
   FakeServer server;
   for (int i = 0; i < 100; ++i) server.fleet.add_node(node_spec(i), kStart);
   server.run_until(kStart);
-  for (int i = 0; i < 100; ++i) {
-    json::Value pod = simple_pod("p" + std::to_string(i));
-    server.fleet.observe_pod(pod, server.now);
-  }
-  const auto reports_among_the_next = [&](int count) {
-    int reports = 0;
+  for (int i = 0; i < 100; ++i) server.fleet.observe_pod(simple_pod("p" + std::to_string(i)), server.now);
+  const auto kinds_of_the_next = [&](int count) {
+    std::map<Write::Kind, int> out;
     for (; count > 0; --count) {
       const auto write = server.fleet.next_write(server.now);
-      EXPECT_TRUE(write);
-      reports += write && write->kind == Write::Kind::kPodStatus ? 1 : 0;
+      if (!write) break;
+      ++out[write->kind];
     }
-    return reports;
+    return out;
   };
+  using Kinds = std::map<Write::Kind, int>;
   // All heartbeats are due, and wait with all pods.
-  server.now = kStart + 5s;
+  server.now = kStart + 11s;
   server.fleet.advance(server.now);
-  EXPECT_NEAR(reports_among_the_next(40), 20, 1);
-  server.now = kStart + 40s;
-  EXPECT_EQ(reports_among_the_next(40), 0) << "nodes would soon be taken for lost";
+  EXPECT_EQ(kinds_of_the_next(40), (Kinds{{Write::Kind::kPodStatus, 40}}));
+  server.now = kStart + 31s;
+  EXPECT_EQ(kinds_of_the_next(100), (Kinds{{Write::Kind::kRenewLease, 100}})) << "nodes would soon be taken for lost";
+  EXPECT_EQ(kinds_of_the_next(100), (Kinds{{Write::Kind::kPodStatus, 60}}));
+}
+
+TEST(Fleet, HeartbeatsGoOnOnceNoPodHasReportedForAWhile) {
+  FakeServer server;
+  for (int i = 0; i < 10; ++i) server.fleet.add_node(node_spec(i), kStart);
+  server.run_until(kStart + 15s);
+  server.fleet.observe_pod(simple_pod("p"), server.now);
+  server.drain();
+  server.writes.clear();
+  server.run_until(server.now + 10s);
+  EXPECT_EQ(server.count(Write::Kind::kRenewLease), 10) << "none is lost, none comes twice";
+}
+
+TEST(Fleet, NewNodesAreMadeHoweverMuchPodsHaveToTell) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart);
+  for (int i = 0; i < 100; ++i) server.fleet.observe_pod(simple_pod("p" + std::to_string(i)), server.now);
+  server.fleet.add_node(node_spec(1), server.now);
+  int before = 0;
+  for (auto write = server.fleet.next_write(server.now); write && write->kind != Write::Kind::kCreateNode;
+       write = server.fleet.next_write(server.now))
+    ++before;
+  EXPECT_LE(before, 1) << "they take turns";
+}
+
+TEST(Fleet, RenewsInAQuarterOfTheDurationThatItsKubeletsHave) {
+  FleetOptions options;
+  options.kubelet.node_lease_duration_seconds = 80;
+  FakeServer server(options);
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart + 5s);
+  server.writes.clear();
+  server.run_until(kStart + 105s);
+  EXPECT_EQ(server.count(Write::Kind::kRenewLease), 5);
+  EXPECT_NE(server.writes.back().body.find(R"("leaseDurationSeconds":80)"), std::string::npos) << server.writes.back().body;
 }
 
 TEST(Fleet, OnePatchStartsAPodAndOneDeleteEndsIt) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -45,27 +47,43 @@ ObjectPtr ObjectIndex::find(std::string_view key) const {
   return known == by_key_.end() ? nullptr : known->object;
 }
 
+std::pair<std::vector<ObjectPtr>*, std::size_t> ObjectIndex::place_of(const Known& known) {
+  auto& items = known.place->second.writable().items;
+  const auto at = std::ranges::find(items, known.object);
+  BERTH_CHECK(at != items.end(), "{} is not where it was put", known.object->key);
+  return {&items, static_cast<std::size_t>(at - items.begin())};
+}
+
 void ObjectIndex::put(ObjectPtr object) {
-  if (const auto [known, is_new] = by_key_.insert({object}); !is_new) known->object = object;
+  const auto [known, is_new] = by_key_.insert({object});
+  if (is_new) return insert(*known);
+  const auto [items, at] = place_of(*known);
+  (*items)[at] = object;
+  known->object = std::move(object);
+}
+
+void ObjectIndex::insert(const Known& known) {
+  const ObjectPtr& object = known.object;
   auto found = resources_.find(resource_prefix(object->key));
   if (found == resources_.end()) found = resources_.emplace(resource_prefix(object->key), Resource{}).first;
   Resource& resource = found->second;
   if (resource.leaves.empty()) resource.leaves.emplace("", LeafRef(new IndexLeaf));
-  auto leaf = std::prev(resource.leaves.upper_bound(object->key));
+  const auto leaf = std::prev(resource.leaves.upper_bound(object->key));
+  known.place = &*leaf;
   auto& items = leaf->second.writable().items;
-  std::size_t at = lower_bound(items, object->key);
-  if (at < items.size() && items[at]->key == object->key) {
-    items[at] = std::move(object);
-    return;
-  }
-  bool at_end = at == items.size() && std::next(leaf) == resource.leaves.end();
+  const std::size_t at = lower_bound(items, object->key);
+  const bool at_end = at == items.size() && std::next(leaf) == resource.leaves.end();
   if (items.size() == items.capacity()) items.reserve(items.empty() ? 4 : items.size() < 16 ? 16 : kLeafRoom);
-  items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), std::move(object));
+  items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), object);
   ++resource.count;
   if (items.size() > IndexLeaf::kCapacity) split(resource, leaf, at_end);
 }
 
-void ObjectIndex::split(Resource& resource, std::map<std::string, LeafRef, std::less<>>::iterator at, bool at_end) {
+void ObjectIndex::move_to(Leaves::value_type& place, std::span<const ObjectPtr> objects) {
+  for (const ObjectPtr& object : objects) by_key_.find(object->key)->place = &place;
+}
+
+void ObjectIndex::split(Resource& resource, Leaves::iterator at, bool at_end) {
   auto& items = at->second.writable().items;
   // Keys that come in order fill their leaves instead of leaving them half empty.
   auto middle = items.begin() + static_cast<std::ptrdiff_t>(at_end ? items.size() - 1 : items.size() / 2);
@@ -74,25 +92,23 @@ void ObjectIndex::split(Resource& resource, std::map<std::string, LeafRef, std::
   right->items.assign(std::make_move_iterator(middle), std::make_move_iterator(items.end()));
   items.erase(middle, items.end());
   std::string bound(right->items.front()->key);
-  resource.leaves.emplace(std::move(bound), LeafRef(right));
+  move_to(*resource.leaves.emplace(std::move(bound), LeafRef(right)).first, right->items);
 }
 
 void ObjectIndex::erase(std::string_view key) {
-  auto found = resources_.find(resource_prefix(key));
-  if (found == resources_.end()) return;
-  Resource& resource = found->second;
-  auto leaf = resource.leaves.upper_bound(key);
-  if (leaf == resource.leaves.begin()) return;
-  --leaf;
-  std::size_t at = lower_bound(leaf->second->items, key);
-  if (at >= leaf->second->items.size() || leaf->second->items[at]->key != key) return;
-  by_key_.erase(by_key_.find(key));
-  auto& items = leaf->second.writable().items;
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end()) return;
+  Resource& resource = resources_.find(resource_prefix(key))->second;
+  const auto [place, at] = place_of(*known);
+  auto& items = *place;
+  const auto leaf = resource.leaves.find(known->place->first);
+  by_key_.erase(known);
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
   --resource.count;
   auto next = std::next(leaf);
   if (next != resource.leaves.end() && items.size() + next->second->items.size() <= IndexLeaf::kCapacity / 2) {
     const auto& more = next->second->items;
+    move_to(*leaf, more);
     items.insert(items.end(), more.begin(), more.end());
     resource.leaves.erase(next);
   } else if (items.empty() && leaf != resource.leaves.begin()) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -90,16 +91,18 @@ class ObjectIndex {
   [[nodiscard]] std::vector<LeafRef> unpacked(Place& place, std::size_t most) const;
 
  private:
-  struct Resource {
-    std::map<std::string, LeafRef, std::less<>> leaves;  ///< By a lower bound of their keys; the first one's is "".
-    std::size_t count = 0;
-  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
+  using Leaves = std::map<std::string, LeafRef, std::less<>>;
   struct Known {
-    mutable ObjectPtr object;  ///< Replaced only by one of the same key.
+    mutable ObjectPtr object;                     ///< Replaced only by one of the same key.
+    mutable Leaves::value_type* place = nullptr;  ///< Whose leaf has it.
+  };
+  struct Resource {
+    Leaves leaves;  ///< By a lower bound of their keys; the first one's is "".
+    std::size_t count = 0;
   };
   static std::string_view key_of(const Known& known) { return known.object->key; }
   static std::string_view key_of(std::string_view key) { return key; }
@@ -111,10 +114,15 @@ class ObjectIndex {
     using is_transparent = void;
     bool operator()(const auto& one, const auto& other) const { return key_of(one) == key_of(other); }
   };
-  static void split(Resource& resource, std::map<std::string, LeafRef, std::less<>>::iterator at, bool at_end);
+  /// Its leaf, for it alone, and where in it the object stands.
+  static std::pair<std::vector<ObjectPtr>*, std::size_t> place_of(const Known& known);
+  void insert(const Known& known);
+  void split(Resource& resource, Leaves::iterator at, bool at_end);
+  /// These stand in another leaf from now on.
+  void move_to(Leaves::value_type& place, std::span<const ObjectPtr> objects);
   std::unordered_map<std::string, Resource, Hash, std::equal_to<>> resources_;
-  /// The same objects, to be found one by one: on the way through the leaves of 100,000 objects each comparison is of long keys that begin
-  /// alike, somewhere else in memory.
+  /// The same objects, to be found and replaced one by one: on the way through the leaves of 100,000 objects each comparison is of long
+  /// keys that begin alike, somewhere else in memory.
   std::unordered_set<Known, KeyHash, SameKey> by_key_;
 };
 

@@ -227,6 +227,8 @@ Result<NodesChoice> choose_nodes(const RealNodeFlags& real, bool nodes_given, Si
   if (out.mode != RealNodeMode::kOff) out.no_real_node = RealNode::missing(real, out.mode);
   if (out.mode == RealNodeMode::kOn && !out.no_real_node.empty())
     return fail(ErrorCode::kUnavailable, "--real-node on: " + out.no_real_node);
+  // Machines report each by itself: of very many, more reports are under way at once.
+  nodes.max_writes_in_flight = std::clamp(nodes.nodes / 50, nodes.max_writes_in_flight, 2048);
   if (!out.has_real_node()) return out;
   if (!nodes_given) nodes.nodes = 0;
   nodes.node_template.taints.push_back(simulated_taint());

@@ -10,7 +10,6 @@ namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
 constexpr Duration kSecondLook = std::chrono::seconds(1);
-constexpr Duration kMonitoringInterval = std::chrono::seconds(10);
 constexpr std::size_t kMaxQueuedEvents = 10'000;
 
 bool should_retry(int code) { return code == 0 || code == 409 || code == 429 || code >= 500; }
@@ -282,109 +281,6 @@ void Fleet::touch(const PodRef& pod, TimePoint now) {
   if (pod->is_dirty || (pod->is_deleting && pod->sim.is_stopped())) enqueue(pod);
 }
 
-void Fleet::schedule(const PodRef& pod, std::optional<TimePoint> when) {
-  if (pod->wake == when) return;
-  if (pod->wake) pod_wakes_.erase({*pod->wake, pod->arrival});
-  pod->wake = when;
-  if (when) pod_wakes_.emplace(std::pair(*when, pod->arrival), pod);
-}
-
-void Fleet::schedule(const NodeRef& node, TimePoint when) {
-  if (node->wake != TimePoint{}) node_wakes_.erase({node->wake, node->arrival});
-  node->wake = when;
-  node_wakes_.emplace(std::pair(when, node->arrival), node);
-}
-
-void Fleet::enqueue(const PodRef& pod) {
-  if (pod->is_queued || pod->is_writing || pod->is_gone || pod->node->is_dead) return;
-  pod->is_queued = true;
-  pod_queue_.push_back(pod);
-}
-
-void Fleet::enqueue(const NodeRef& node) {
-  if (node->is_queued || node->is_writing || node->is_removed || node->is_foreign) return;
-  node->is_queued = true;
-  node_queue_.push_back(node);
-}
-
-std::optional<TimePoint> Fleet::next_wake() const {
-  std::optional<TimePoint> next;
-  if (!pod_wakes_.empty()) next = pod_wakes_.begin()->first.first;
-  if (!node_wakes_.empty() && (!next || node_wakes_.begin()->first.first < *next)) next = node_wakes_.begin()->first.first;
-  return next;
-}
-
-void Fleet::advance(TimePoint now) {
-  while (!node_wakes_.empty() && node_wakes_.begin()->first.first <= now) {
-    const NodeRef node = node_wakes_.begin()->second;
-    node_wakes_.erase(node_wakes_.begin());
-    node->wake = TimePoint{};
-    if ((node->pods_with_usage > 0 || !node->pressure.empty()) && node->next_check <= now && !node->is_dead) {
-      node->next_check = now + kMonitoringInterval;
-      check_pressure(node, now);
-    }
-    enqueue(node);
-  }
-  while (!pod_wakes_.empty() && pod_wakes_.begin()->first.first <= now) {
-    const PodRef pod = pod_wakes_.begin()->second;
-    const TimePoint due = *pod->wake;
-    touch(pod, now);
-    // A pod that wants to act at the same moment again waits for the next round, so that one pod cannot hold up the others.
-    if (pod->wake && *pod->wake <= due) schedule(pod, now + std::chrono::milliseconds(1));
-    if (pod->not_before <= now && (pod->is_dirty || (pod->is_deleting && pod->sim.is_stopped()))) enqueue(pod);
-  }
-}
-
-/// Nodes and pods take turns: heartbeats of very many nodes, which a busy server takes as they come due, must not keep every pod waiting.
-/// Only a node whose Lease is about to run out goes first: one that is renewed late is renewed so much the less often.
-std::optional<Write> Fleet::next_write(TimePoint now) {
-  const bool are_nodes_late = !node_queue_.empty() && node_queue_.front()->next_lease + 2 * lease_period() < now;
-  pods_turn_ = !pods_turn_ && !are_nodes_late;
-  auto write = pods_turn_ ? next_pod_write(now) : next_node_write(now);
-  if (!write) write = pods_turn_ ? next_node_write(now) : next_pod_write(now);
-  if (!write && !events_.empty()) {
-    write = std::move(events_.front());
-    events_.pop_front();
-  }
-  return write;
-}
-
-std::optional<Write> Fleet::next_node_write(TimePoint now) {
-  while (!node_queue_.empty()) {
-    const NodeRef node = node_queue_.front();
-    node_queue_.pop_front();
-    node->is_queued = false;
-    if (node->is_removed || node->is_foreign) continue;
-    if (auto write = node_write(*node, now)) {
-      node->is_writing = true;
-      return write;
-    }
-    TimePoint next = node->is_steady && !node->is_dead ? TimePoint::max() : std::min(node->next_lease, node->next_status);
-    // Nobody looks at a dead node's pressure: its next look stays in the past until it is back.
-    if (!node->is_dead && (node->pods_with_usage > 0 || !node->pressure.empty())) next = std::min(next, node->next_check);
-    if (next != TimePoint::max()) schedule(node, std::max(node->not_before, next));
-  }
-  return std::nullopt;
-}
-
-std::optional<Write> Fleet::next_pod_write(TimePoint now) {
-  while (!pod_queue_.empty()) {
-    const PodRef pod = pod_queue_.front();
-    pod_queue_.pop_front();
-    pod->is_queued = false;
-    if (pod->is_gone || pod->node->is_dead) continue;
-    if (pod->not_before > now) {
-      schedule(pod, pod->wake ? std::min(*pod->wake, pod->not_before) : pod->not_before);
-      continue;
-    }
-    if (auto write = pod_write(*pod, now)) {
-      pod->is_writing = true;
-      return write;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   if (node.not_before > now) return std::nullopt;
   const std::string& name = node.spec.name;
@@ -455,7 +351,10 @@ void Fleet::finish_write(const Write& write, const WriteOutcome& outcome, TimePo
       const NodeRef node = found->second;
       node->is_writing = false;
       finish_node_write(*node, write, outcome, now);
-      enqueue(node);
+      if (const TimePoint next = next_due(*node); !has_news(*node) && next > now && next != TimePoint::max())
+        schedule(node, next);
+      else
+        enqueue(node);
       return;
     }
     case Write::Kind::kPodStatus:

@@ -189,7 +189,13 @@ class Fleet {
   void set_dead(const NodeRef& node, bool dead, TimePoint now);
   void report_again(const NodeRef& node);
   void end_steadiness(const NodeRef& node, TimePoint now);
-  std::optional<Write> next_node_write(TimePoint now);
+  std::optional<Write> next_report(TimePoint now);
+  std::optional<Write> next_renewal(TimePoint now, bool only_late);
+  [[nodiscard]] std::optional<TimePoint> renewals_from() const;
+  [[nodiscard]] bool has_news(const Node& node) const;
+  [[nodiscard]] static TimePoint next_due(const Node& node);
+  /// What a node that was in a queue has to write.
+  std::optional<Write> take_write(const NodeRef& node, TimePoint now);
   std::optional<Write> next_pod_write(TimePoint now);
   std::optional<Write> node_write(Node& node, TimePoint now);
   std::optional<Write> pod_write(Pod& pod, TimePoint now);
@@ -224,9 +230,12 @@ class Fleet {
   Wakes<PodRef> pod_wakes_;
   Wakes<NodeRef> node_wakes_;
   std::uint64_t arrivals_ = 0;
-  std::deque<NodeRef> node_queue_;
+  std::deque<NodeRef> node_queue_;  ///< Those that have to tell more than that they live …
+  /// … and those that have not, since when. Some have left for the other meanwhile.
+  std::deque<std::pair<TimePoint, NodeRef>> renewals_;
   std::deque<PodRef> pod_queue_;
   bool pods_turn_ = false;
+  TimePoint last_report_{};  ///< When a pod's last one was written.
   std::deque<Write> events_;
   std::deque<ProgramOrder> program_orders_;
   std::uint64_t event_number_ = 0;

@@ -8,6 +8,8 @@
 
 namespace berth::node::simulated {
 
+inline constexpr Duration kMonitoringInterval = std::chrono::seconds(10);
+
 inline bool is_marked_dead(const json::Value& node) {
   return json::get_string(node, {"metadata", "annotations", kDeadAnnotation}) == "true" ||
          json::get_string(node, {"metadata", "annotations", "kubesuite/dead"}) == "true";
@@ -18,7 +20,8 @@ struct Fleet::Node {
   std::uint64_t arrival = 0;
   std::string uid;
   bool needs_create = true, needs_status = true, needs_lease = true;
-  bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
+  enum class Queue { kNone, kReports, kRenewals } queue = Queue::kNone;
+  bool is_writing = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
   bool is_ready_seen = false;
   bool was_steady = false;            ///< Its Lease has kHeartbeatsAnnotation.
   bool is_steady = false;             ///< Its Lease says so (FleetOptions::steady_heartbeats).
