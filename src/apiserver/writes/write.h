@@ -44,6 +44,7 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 /// What was sent, for all attempts.
 struct Decoded {
   std::unique_ptr<const Change> change;  ///< Updates.
+  std::string text;                      ///< A body of protobuf as JSON, where patterns have looked for it.
   json::Value options;                   ///< Deletions: DeleteOptions.
   std::optional<Asked::Body> body;       ///< What admission is asked about instead of the object.
 };
