@@ -1,6 +1,7 @@
 // The request pipeline alone: what one request costs the server besides TLS and the disk (memory store, everything on one thread).
 #include "apiserver/server.h"
 #include "bench/api_load.h"
+#include "model/protobuf/protobuf.h"
 
 namespace berth::bench {
 namespace {
@@ -169,6 +170,10 @@ json::Object run(const Options& options) {
   const double report_us = measure([&](std::size_t i) {
     return request("PATCH", pod_path(1'000'000 + i) + "/status", report_body(i), "application/strategic-merge-patch+json");
   });
+  const double create_protobuf_us = measure([&](std::size_t i) {
+    return request("POST", "/api/v1/namespaces/default/pods", *model::encode_protobuf(*json::parse(pod_body(2'000'000 + i))),
+                   "application/vnd.kubernetes.protobuf", true);
+  });
   const double event_us = measure([&](std::size_t i) {
     return request("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event_body(i), "application/json");
   });
@@ -192,6 +197,7 @@ json::Object run(const Options& options) {
                    {"report_us", report_us},
                    {"renew_us", renew_us},
                    {"create_unlike_us", unlike_us},
+                   {"create_protobuf_us", create_protobuf_us},
                    {"node_report_us", node_report_us},
                    {"node_label_us", node_label_us},
                    {"pod_label_us", pod_label_us},

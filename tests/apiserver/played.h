@@ -5,6 +5,7 @@
 #include "apiserver/audit/log.h"
 #include "apiserver/audit/policy.h"
 #include "base/text_packer.h"
+#include "model/protobuf/protobuf.h"
 #include "tests/apiserver/server_fixture.h"
 #include "tests/store/store_fixture.h"
 
@@ -42,6 +43,12 @@ class Played : public ServerTest {
     take(send(language == "json" ? "PUT" : "PATCH", path, body,
               "application/" + language + type_.substr(std::string("application/json").size())));
   }
+  /// As Go's clients send and want it.
+  void send_protobuf(const std::string& method, const std::string& path, const std::string& body) {
+    constexpr const char* kProtobuf = "application/vnd.kubernetes.protobuf";
+    take(send(method, path, *model::encode_protobuf(*json::parse(body)), kProtobuf + type_.substr(std::string("application/json").size()),
+              {{"Accept", fmt::format("{},application/json", kProtobuf)}}));
+  }
   /// All pods are stored as if nobody had changed them for long.
   void pack_pods() {
     TextPacker packer;
@@ -49,6 +56,7 @@ class Played : public ServerTest {
     pods.prefix = make_prefix("", "pods", "default");
     for (const ObjectPtr& pod : server_->cache().list(pods, {}, 0).items) packer.pack("pods", pod->meta.name, *pod->kept);
   }
+  [[nodiscard]] std::string revision() const { return std::to_string(server_->cache().revision()); }
   [[nodiscard]] int followed() const { return count("creations"); }
   [[nodiscard]] int updates_followed() const { return count("updates"); }
   void act_as(std::optional<net::PeerCertificate> who) { peer_ = std::move(who); }

@@ -152,6 +152,28 @@ TEST(Stencil, WhatIsWrittenDownIsTheSame) {
             5);
 }
 
+TEST(Stencil, WhatComesInProtobufFollowsAsWell) {
+  const auto followed = play_both([](Played& at) {
+    for (int i = 0; i < 5; ++i) at.send_protobuf("POST", kPodsPath, replica());
+    for (int i = 0; i < 5; ++i) at.create(kPodsPath, replica());
+    for (const char* name : {"a", "b", "Wrong", "c", "a"}) at.send_protobuf("POST", kPodsPath, named(name));
+    for (const char* name : {"a1", "b22", "c.333", "c.333"}) {
+      at.send_protobuf("POST", kEvents, event(name, std::string("Assigned ") + name));
+      at.send_protobuf("POST", kCoreEvents, core_event(std::string("x") + name, "Started"));
+    }
+    at.create(kEvents, event("e5", "Assigned e5"));
+    for (int i = 0; i < 8; ++i)
+      for (const char* method : {"POST", "PUT"})
+        at.send_protobuf(
+            method, method[1] == 'U' ? fmt::format("{}/n{}", kLeases, i) : kLeases,
+            fmt::format(
+                R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"n{0}","namespace":"default","resourceVersion":"{2}"}},"spec":{{"holderIdentity":"n{0}","leaseDurationSeconds":40,"renewTime":"2026-01-02T03:04:0{1}.000001Z"}}}})",
+                i, method[1] == 'U' ? i + 1 : 0, method[1] == 'U' ? at.revision() : ""));
+  });
+  EXPECT_EQ(followed.creations, 12);
+  EXPECT_EQ(followed.updates, 4);
+}
+
 TEST(Stencil, PlacesAreFilledInTheirOrder) {
   const std::string text = "abcdef";
   const std::string_view view = text;

@@ -33,12 +33,6 @@ std::string render(const ResourceAmounts& amounts, const std::set<std::string>& 
   return out;
 }
 
-std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string out;
-  for (const auto& part : parts) out += (out.empty() ? std::string() : std::string(separator)) + part;
-  return out;
-}
-
 class ResourceQuota final : public AdmissionPlugin {
  public:
   explicit ResourceQuota(const AdmissionContext& context)
@@ -106,13 +100,12 @@ class ResourceQuota final : public AdmissionPlugin {
     const std::string name(json::get_string(quota, {"metadata", "name"}));
     if (request.is("", "pods") || request.is("", "pods", "resize")) {
       if (const auto missing = model::missing_requirements(hard, request.object); !missing.empty())
-        return std::unexpected(request.forbidden(fmt::format("failed quota: {}: must specify {}", name, join(missing, "; "))));
+        return std::unexpected(request.forbidden(fmt::format("failed quota: {}: must specify {}", name, fmt::join(missing, "; "))));
     }
     const auto usage = usage_of(request, request.object);
     std::erase_if(unknown, [&](const auto& resource) { return !usage.contains(resource); });
     if (!unknown.empty())
-      return std::unexpected(
-          request.forbidden(fmt::format("status unknown for quota: {}, resources: {}", name, join({unknown.begin(), unknown.end()}, ","))));
+      return std::unexpected(request.forbidden(fmt::format("status unknown for quota: {}, resources: {}", name, fmt::join(unknown, ","))));
     return {};
   }
 

@@ -113,22 +113,35 @@ void when_matched(WebhookSource& source, EquivalentForms& forms, const Admission
       });
 }
 
-class MutatingWebhook final : public AdmissionPlugin {
+/// What both have.
+class WebhookPlugin : public AdmissionPlugin {
  public:
-  explicit MutatingWebhook(const AdmissionContext& context)
-      : source_(context, "mutatingwebhookconfigurations"),
+  WebhookPlugin(const AdmissionContext& context, std::string_view configurations)
+      : source_(context, configurations),
         client_(context.cache, context.webhook_client),
         uid_(context.uid),
         forms_(context),
         offload_(context.offload) {}
-  [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
-  [[nodiscard]] bool handles(Operation) const override { return true; }
-
-  [[nodiscard]] bool may_wait() const override { return true; }
-  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
-  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
+  [[nodiscard]] bool handles(Operation) const final { return true; }
+  [[nodiscard]] bool may_wait() const final { return true; }
+  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) final { return source_.may_match(request); }
+  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) final {
     return source_.add_circumstances(request, circumstances);
   }
+
+ protected:
+  WebhookSource source_;
+  WebhookClient client_;
+  std::function<std::string()> uid_;
+  EquivalentForms forms_;
+  std::function<void(Task)> offload_;
+};
+
+class MutatingWebhook final : public WebhookPlugin {
+ public:
+  explicit MutatingWebhook(const AdmissionContext& context) : WebhookPlugin(context, "mutatingwebhookconfigurations") {}
+  [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
+
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       auto round = std::make_shared<Round>();
@@ -230,30 +243,13 @@ class MutatingWebhook final : public AdmissionPlugin {
     ++round.changes;
     return {};
   }
-
-  WebhookSource source_;
-  WebhookClient client_;
-  std::function<std::string()> uid_;
-  EquivalentForms forms_;
-  std::function<void(Task)> offload_;
 };
 
-class ValidatingWebhook final : public AdmissionPlugin {
+class ValidatingWebhook final : public WebhookPlugin {
  public:
-  explicit ValidatingWebhook(const AdmissionContext& context)
-      : source_(context, "validatingwebhookconfigurations"),
-        client_(context.cache, context.webhook_client),
-        uid_(context.uid),
-        forms_(context),
-        offload_(context.offload) {}
+  explicit ValidatingWebhook(const AdmissionContext& context) : WebhookPlugin(context, "validatingwebhookconfigurations") {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
-  [[nodiscard]] bool handles(Operation) const override { return true; }
 
-  [[nodiscard]] bool may_wait() const override { return true; }
-  [[nodiscard]] bool wants_whole(const AdmissionRequest& request) override { return source_.may_match(request); }
-  bool add_circumstances(const AdmissionRequest& request, Circumstances& circumstances) override {
-    return source_.add_circumstances(request, circumstances);
-  }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     when_matched(source_, forms_, request, std::move(done), [this, &request](std::vector<WebhookSource::Match> matches, AdmitDone done) {
       call_all(request, std::move(matches), std::move(done));
@@ -301,12 +297,6 @@ class ValidatingWebhook final : public AdmissionPlugin {
     }
     votes.done({});
   }
-
-  WebhookSource source_;
-  WebhookClient client_;
-  std::function<std::string()> uid_;
-  EquivalentForms forms_;
-  std::function<void(Task)> offload_;
 };
 
 }  // namespace

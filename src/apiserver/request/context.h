@@ -37,10 +37,11 @@ struct Request {
   FieldValidation field_validation = FieldValidation::kWarn;
   std::string field_manager;  ///< The parameter, or what the user agent says.
   bool field_manager_given = false;
-  bool force = false;                   ///< Apply takes fields over.
-  std::vector<std::string> warnings;    ///< Become Warning headers.
-  model::EmptyValues empty;             ///< Of its object.
-  std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
+  bool force = false;                     ///< Apply takes fields over.
+  std::vector<std::string> warnings;      ///< Become Warning headers.
+  std::optional<json::Value> read_ahead;  ///< What its body of protobuf says, for who decodes it next.
+  model::EmptyValues empty;               ///< Of its object.
+  std::shared_ptr<audit::Trail> audit;    ///< Null: nothing is written of it.
   bool answered = false;
   flow::Classified where;  ///< Nowhere, where no flow control is.
   flow::Seats seats;       ///< Until it is answered; a watch's until it has said what was there.

@@ -163,7 +163,8 @@ std::optional<BodyRefusal> check_type(const json::Value& document, std::string_v
   return refusal;
 }
 
-model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated) {
+model::ApiResult<json::Value> parse_body(Request& request, std::string_view kind, Repeated* repeated) {
+  if (request.read_ahead) return *std::exchange(request.read_ahead, std::nullopt);
   const std::string_view body = request.http.body;
   const auto& typing = Typing::of(request);
   const auto unreadable = [&](std::string_view why) {
@@ -389,7 +390,7 @@ std::optional<model::ApiStatus> check_delete_options(const json::Value& options)
   return model::invalid_object("meta.k8s.io", "DeleteOptions", "", errors);
 }
 
-model::ApiResult<json::Value> read_delete_options(const Request& request) {
+model::ApiResult<json::Value> read_delete_options(Request& request) {
   json::Value options = json::Object();
   if (!request.http.body.empty()) {
     auto body = parse_body(request, "DeleteOptions");

@@ -36,7 +36,7 @@ using Taken = Expected<T, BodyRefusal>;
 
 /// Parses the body as its Content-Type says. 415, or 400 with Kubernetes' words (`kind`: what the endpoint takes). What it says twice is
 /// appended to `repeated` when given.
-model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, Repeated* repeated = nullptr);
+model::ApiResult<json::Value> parse_body(Request& request, std::string_view kind, Repeated* repeated = nullptr);
 
 /// The object as it is stored, in the request's version; nothing when there is none. Asked only when unknown fields were found.
 using StoredDocument = std::function<std::optional<json::Value>()>;
@@ -86,6 +86,6 @@ model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_vi
 std::optional<model::ApiStatus> check_delete_options(const json::Value& options);
 
 /// DeleteOptions from body and query merged (the body wins), or an error. An empty object when there are none.
-model::ApiResult<json::Value> read_delete_options(const Request& request);
+model::ApiResult<json::Value> read_delete_options(Request& request);
 
 }  // namespace berth::apiserver

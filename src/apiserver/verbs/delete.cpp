@@ -208,7 +208,7 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
 }
 
 StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
-  if (deletion->is_admitted) return Flow::kNext;
+  if (deletion->granted.is_admitted) return Flow::kNext;
   writes.versions.read_converted(deletion->request, deletion->candidate.base, [&writes, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
     deletion->candidate.current = std::move(*shown);

@@ -103,41 +103,28 @@ constexpr std::array kTokenSteps = {
 constexpr auto kConnectSteps = joined(decoded_by(decode_connect), std::array{Step{S::kAsk, "ask", ask_of_session}}, kAsked,
                                       std::array{Step{S::kAct, "connect", connect}});
 
-constexpr std::span<const Step> steps_of(WriteMode mode) {
-  switch (mode) {
-    case WriteMode::kCreate:
-      return kCreateSteps;
-    case WriteMode::kCreateApplied:
-      return kCreateAppliedSteps;
-    case WriteMode::kReplace:
-      return kReplaceSteps;
-    case WriteMode::kPatch:
-      return kPatchSteps;
-    case WriteMode::kApply:
-      return kApplySteps;
-    case WriteMode::kScale:
-      return kScaleSteps;
-    case WriteMode::kScaleApply:
-      return kScaleApplySteps;
-    case WriteMode::kBind:
-      return kBindSteps;
-    case WriteMode::kMark:
-      return kMarkSteps;
-    case WriteMode::kDelete:
-      return kDeleteSteps;
-    case WriteMode::kDeleteMember:
-      return kDeleteMemberSteps;
-    case WriteMode::kDeleteAdmitted:
-      return kDeleteAdmittedSteps;
-    case WriteMode::kEvict:
-      return kEvictSteps;
-    case WriteMode::kToken:
-      return kTokenSteps;
-    case WriteMode::kConnect:
-      return kConnectSteps;
-  }
-  return {};
-}
+struct ListOf {
+  WriteMode mode;
+  std::span<const Step> steps;
+};
+/// In the order of the modes.
+constexpr ListOf kLists[] = {{WriteMode::kCreate, kCreateSteps},
+                             {WriteMode::kCreateApplied, kCreateAppliedSteps},
+                             {WriteMode::kReplace, kReplaceSteps},
+                             {WriteMode::kPatch, kPatchSteps},
+                             {WriteMode::kApply, kApplySteps},
+                             {WriteMode::kScale, kScaleSteps},
+                             {WriteMode::kScaleApply, kScaleApplySteps},
+                             {WriteMode::kBind, kBindSteps},
+                             {WriteMode::kMark, kMarkSteps},
+                             {WriteMode::kDelete, kDeleteSteps},
+                             {WriteMode::kDeleteMember, kDeleteMemberSteps},
+                             {WriteMode::kDeleteAdmitted, kDeleteAdmittedSteps},
+                             {WriteMode::kEvict, kEvictSteps},
+                             {WriteMode::kToken, kTokenSteps},
+                             {WriteMode::kConnect, kConnectSteps}};
+
+constexpr std::span<const Step> steps_of(WriteMode mode) { return kLists[static_cast<std::size_t>(mode)].steps; }
 
 /// The stages never go back; and unless it is said that nobody is asked, everything is told, changed and judged, in this order, before
 /// anything is stored or done.
@@ -151,9 +138,9 @@ constexpr bool is_in_order(WriteMode mode) {
   return stages(S::kAsk) == 1 && stages(S::kMutate) == 1 && stages(S::kJudge) == 1;
 }
 constexpr bool are_in_order() {
-  for (int mode = 0; mode <= static_cast<int>(WriteMode::kConnect); ++mode)
-    if (!is_in_order(static_cast<WriteMode>(mode))) return false;
-  return true;
+  for (std::size_t i = 0; i < std::size(kLists); ++i)
+    if (kLists[i].mode != static_cast<WriteMode>(i) || !is_in_order(kLists[i].mode)) return false;
+  return std::size(kLists) == static_cast<std::size_t>(WriteMode::kConnect) + 1;
 }
 static_assert(are_in_order());
 

@@ -9,7 +9,7 @@ namespace {
 AdmissionRequest& begin_asking(WriteOperation& operation, Operation verb) {
   auto& admission = operation.admission = AdmissionRequest();
   const auto& request = *operation.request;
-  operation.is_admitted = false;
+  operation.granted.is_admitted = false;
   admission.operation = verb;
   admission.kind = operation.kind;
   admission.subresource = operation.subresource;
@@ -43,10 +43,10 @@ json::Value options_of(const WriteOperation& operation, Operation verb) {
 }
 
 StepResult ask(const WritePtr& operation, WritePipeline& writes, bool mutating) {
-  if (operation->is_admitted) return Flow::kNext;
+  if (operation->granted.is_admitted) return Flow::kNext;
   auto answered = [&writes, operation, mutating](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
-    operation->is_admitted = !mutating;
+    operation->granted.is_admitted = !mutating;
     run_steps(writes, operation);
   };
   if (mutating) {
@@ -82,7 +82,7 @@ StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation) {
 
 StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   // Whoever was faster changes nothing in what was asked.
-  if (operation->is_admitted) return Flow::kNext;
+  if (operation->granted.is_admitted) return Flow::kNext;
   auto& admission = begin_asking(*operation, Operation::kDelete);
   // Null from here on: an assignment would leave an empty object behind.
   admission.old_object = std::exchange(operation->candidate.current, nullptr);

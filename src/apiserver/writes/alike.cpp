@@ -1,6 +1,6 @@
 #include "apiserver/writes/alike.h"
 
-#include "apiserver/request/context.h"
+#include "apiserver/request/request_body.h"
 #include "apiserver/writes/steps.h"
 
 namespace berth::apiserver {
@@ -74,9 +74,23 @@ void add_user(std::string& rest, const UserInfo& user, std::string_view name) {
   for (const auto& group : user.groups) add_part(rest, group);
 }
 
-bool may_follow(const Request& request) {
+std::string_view text_to_cut(WriteOperation& operation, std::initializer_list<std::string_view> types) {
   constexpr std::size_t kMostBodyBytes = 64 * 1024;
-  return !request.dry_run && request.http.body.size() <= kMostBodyBytes;
+  auto& request = *operation.request;
+  if (request.dry_run || request.http.body.size() > kMostBodyBytes) return {};
+  const auto type = request.http.headers.get("Content-Type");
+  if (type == "application/vnd.kubernetes.protobuf" && operation.decoded.text.empty() && request.info.verb != "patch") {
+    auto document = parse_body(request, request.kind->kind);
+    if (!document) return {};
+    operation.decoded.text = json::serialize(*document);
+    request.read_ahead = std::move(*document);
+  }
+  const bool is_one = !operation.decoded.text.empty() || std::ranges::find(types, type) != types.end();
+  return is_one ? text_of(operation) : std::string_view();
+}
+
+std::string_view text_of(const WriteOperation& operation) {
+  return operation.decoded.text.empty() ? operation.request->http.body : operation.decoded.text;
 }
 
 PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWrite& cut, const ObjectPtr& base) {

@@ -21,6 +21,7 @@
 namespace berth::apiserver {
 
 struct Request;
+struct WriteOperation;
 
 /// A write as patterns see it.
 struct CutWrite {
@@ -91,7 +92,10 @@ void add_part(std::string& out, std::string_view part);
 /// How all that counts begins: what is asked for, and how; not by whom.
 std::string begin_rest(const Request& request, std::size_t body_bytes);
 void add_user(std::string& rest, const UserInfo& user, std::string_view name);
-/// Whether a request is one that patterns may serve: it is stored, and its body is not large.
-bool may_follow(const Request& request);
+/// The body of a write that patterns may serve, as JSON: it is stored, its body is not large, and of one of these types or protobuf. Empty:
+/// they may not.
+std::string_view text_to_cut(WriteOperation& operation, std::initializer_list<std::string_view> types);
+/// The same, once it has been read.
+std::string_view text_of(const WriteOperation& operation);
 
 }  // namespace berth::apiserver

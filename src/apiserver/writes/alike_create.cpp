@@ -62,10 +62,11 @@ bool is_free(const model::FreeText& text, std::string_view said) {
 }
 
 /// Nothing: creations of this kind, or asked for like this one, always go the long way.
-std::optional<CutWrite> cut_creation(const Request& request) {
+std::optional<CutWrite> cut_creation(WriteOperation& operation) {
+  const auto& request = *operation.request;
   const auto* plan = plan_of(*request.kind);
-  if (plan == nullptr || !may_follow(request) || request.http.headers.get("Content-Type") != "application/json") return std::nullopt;
-  const std::string_view body = request.http.body;
+  const auto body = plan == nullptr ? std::string_view() : text_to_cut(operation, {"application/json"});
+  if (body.empty()) return std::nullopt;
   std::vector<std::string_view> at(plan->sent.size);
   if (!plan->sent.scanner->scan(body, at)) return std::nullopt;
 
@@ -79,6 +80,7 @@ std::optional<CutWrite> cut_creation(const Request& request) {
   }
   std::ranges::sort(cuts, std::less<>(), [](const auto& one) { return one.first.data(); });
   out.rest = begin_rest(request, body.size());
+  add_part(out.rest, request.http.headers.get("Accept"));
   add_user(out.rest, request.user, request.user.name);
   const char* from = body.data();
   for (const auto& [said, index] : cuts) {
@@ -146,7 +148,7 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
     return std::nullopt;
 
   // What stands anywhere else as well was taken there by somebody.
-  const std::string_view body = made.operation.request->http.body;
+  const auto body = text_of(made.operation);
   const auto is_explained = [&](std::string_view said) {
     const std::string_view raw(said.data() - 1, said.size() + 2);
     return count(text, raw) == count(body, raw) + static_cast<std::size_t>(std::ranges::count(given, said, &Stencil::Place::was));
@@ -224,9 +226,10 @@ void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const
   std::string shown;
   if (&storage_kind(*operation.kind) != operation.kind) {
     const Representation form(writes.ground.loop, *operation.request);
-    if (!form.is_plain_json()) return;
-    auto text = with_revision(proposal.value, proposal.revision_offset, 0);
-    shown = form.of(StoredObject(proposal.key, make_bytes(std::move(text)), 0, 0, proposal.meta)).text;
+    if (form.is_plain_json())
+      shown =
+          form.of(StoredObject(proposal.key, make_bytes(with_revision(proposal.value, proposal.revision_offset, 0)), 0, 0, proposal.meta))
+              .text;
   }
   if (auto pattern = pattern_of({operation, proposal, writes.options.tracks_every_writer}, shown))
     writes.patterns->put(operation.draft->rest, std::move(*pattern));
@@ -237,7 +240,7 @@ namespace steps {
 StepResult create_alike(WritePipeline& writes, const WritePtr& operation) {
   const auto& request = *operation->request;
   if (!follows_from_admission(writes, *operation)) return Flow::kNext;
-  auto cut = cut_creation(request);
+  auto cut = cut_creation(*operation);
   if (!cut) return Flow::kNext;
   const auto pattern = follow(writes, *operation, *cut, nullptr);
   if (pattern == nullptr) return Flow::kNext;

@@ -26,16 +26,15 @@ const UpdatePlan* plan_of(const WriteOperation& operation) {
   return texts == nullptr ? nullptr : &kPlans.at(texts);
 }
 
-/// An update of which the long way need not ask more than admission does, in a language that patterns know.
-bool may_be_alike(const WritePipeline& writes, const WriteOperation& operation, const UpdatePlan& plan) {
-  const auto& request = *operation.request;
-  if (!may_follow(request)) return false;
+/// What is sent, of an update of which the long way need not ask more than admission does, in a language that patterns know. Empty: it
+/// is another.
+std::string_view text_of_alike(const WritePipeline& writes, WriteOperation& operation, const UpdatePlan& plan) {
   const auto& own = rules_of(*operation.kind);
-  if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return false;
-  if (&storage_kind(*operation.kind) != operation.kind) return false;
-  const auto type = request.http.headers.get("Content-Type");
-  if (operation.mode == WriteMode::kReplace) return type == "application/json" && !plan.texts.is_of_status;
-  return type == "application/strategic-merge-patch+json" || type == "application/merge-patch+json";
+  if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return {};
+  if (&storage_kind(*operation.kind) != operation.kind) return {};
+  if (operation.mode != WriteMode::kReplace)
+    return text_to_cut(operation, {"application/strategic-merge-patch+json", "application/merge-patch+json"});
+  return plan.texts.is_of_status ? std::string_view() : text_to_cut(operation, {"application/json"});
 }
 
 /// Whether a patch of a status names nothing of the metadata but the uid, and nothing else of the object.
@@ -77,12 +76,11 @@ void tell_apart(const std::vector<Found>& found, CutWrite& out) {
 }
 
 /// Nothing: it goes the long way. `now` is one of the texts.
-std::optional<CutWrite> cut_update(const WriteOperation& operation, const UpdatePlan& plan, const StoredObject& base,
+std::optional<CutWrite> cut_update(const WriteOperation& operation, const UpdatePlan& plan, std::string_view body, const StoredObject& base,
                                    std::string_view now) {
   constexpr std::size_t kMostTexts = 120;            // Their numbers are characters.
   constexpr std::size_t kMostTogether = 128 * 1024;  // Half of what annotations may be: nobody asks how long they have become.
   const auto& request = *operation.request;
-  const std::string_view body = request.http.body;
   if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
   CutWrite out;
   out.stored = base.text();
@@ -161,11 +159,12 @@ namespace steps {
 StepResult update_alike(WritePipeline& writes, const WritePtr& operation) {
   operation->draft.reset();
   const auto* plan = plan_of(*operation);
-  if (plan == nullptr || !may_be_alike(writes, *operation, *plan)) return Flow::kNext;
+  const auto body = plan == nullptr ? std::string_view() : text_of_alike(writes, *operation, *plan);
+  if (body.empty()) return Flow::kNext;
   const auto base = writes.ground.cache->get(object_key(*operation->kind, operation->ns, operation->name));
   if (base == nullptr) return Flow::kNext;
   const auto now = writes.ground.now_text();
-  auto cut = cut_update(*operation, *plan, *base, now);
+  auto cut = cut_update(*operation, *plan, body, *base, now);
   if (!cut) return Flow::kNext;
   const auto pattern = follow(writes, *operation, *cut, base);
   if (pattern == nullptr) return Flow::kNext;

@@ -44,6 +44,7 @@ using WritePtr = std::shared_ptr<WriteOperation>;
 /// What was sent, for all attempts.
 struct Decoded {
   std::unique_ptr<const Change> change;  ///< Updates.
+  std::string text;                      ///< A body of protobuf as JSON, where patterns have looked for it.
   json::Value options;                   ///< Deletions: DeleteOptions.
   std::optional<Asked::Body> body;       ///< What admission is asked about instead of the object.
 };
@@ -66,6 +67,7 @@ struct Candidate {
 
 /// What was taken or done for it with everybody's leave.
 struct Granted {
+  bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
   ServiceAllocation allocation;
   std::shared_ptr<const TokenSpec> token;  ///< What is to be issued, as admission left the request.
   ObjectPtr marked;                        ///< Deletions: as it was marked by this one, to go at once.
@@ -85,7 +87,6 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   Decoded decoded;
   Candidate candidate;
   AdmissionRequest admission;
-  bool is_admitted = false;  ///< Deletions: asked once, however often it is tried.
   Granted granted;
 
   std::size_t next_step = 0;

@@ -70,58 +70,35 @@ KindInfo validating_policy() {
              .counted = kDefault});
 }
 
-KindInfo mutating_policy() {
-  return Record("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+static KindInfo without_status(std::string kind, std::string plural, void (*defaults)(Object&), void (*check)(const Value&, Errors&),
+                               Printer printer) {
+  return Record("admissionregistration.k8s.io", "v1", std::move(kind), std::move(plural))
       .categories({"api-extensions"})
       .cluster()
       .generation()
-      .does({.form = Form{.defaults = default_policy},
+      .does({.form = Form{.defaults = defaults},
              .strategy = kDefault,
-             .rules = Rules{.has_foreign_finalizers = true,
-                            .metadata_looks = kLooksAtAllAgain,
-                            .create = validation::mutating_admission_policy,
-                            .update = in_turn(validation::mutating_admission_policy)},
-             .printer = Printer{{{"Name"}, {"Mutations", 0, "integer"}, {"ParamKind"}, {"Age"}}, mutating_policy_cells},
+             .rules = Rules{.has_foreign_finalizers = true, .metadata_looks = kLooksAtAllAgain, .create = check, .update = in_turn(check)},
+             .printer = std::move(printer),
              .selected = kDefault,
              .scale = kDefault,
              .life = Life{.update_needs_revision = true},
              .counted = kDefault});
+}
+
+KindInfo mutating_policy() {
+  return without_status("MutatingAdmissionPolicy", "mutatingadmissionpolicies", default_policy, validation::mutating_admission_policy,
+                        {{{"Name"}, {"Mutations", 0, "integer"}, {"ParamKind"}, {"Age"}}, mutating_policy_cells});
 }
 
 KindInfo mutating_policy_binding() {
-  return Record("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
-      .categories({"api-extensions"})
-      .cluster()
-      .generation()
-      .does({.form = Form{.defaults = default_binding},
-             .strategy = kDefault,
-             .rules = Rules{.has_foreign_finalizers = true,
-                            .metadata_looks = kLooksAtAllAgain,
-                            .create = validation::mutating_policy_binding,
-                            .update = in_turn(validation::mutating_policy_binding)},
-             .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
-             .selected = kDefault,
-             .scale = kDefault,
-             .life = Life{.update_needs_revision = true},
-             .counted = kDefault});
+  return without_status("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", default_binding,
+                        validation::mutating_policy_binding, {{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells});
 }
 
 KindInfo validating_policy_binding() {
-  return Record("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
-      .categories({"api-extensions"})
-      .cluster()
-      .generation()
-      .does({.form = Form{.defaults = default_binding},
-             .strategy = kDefault,
-             .rules = Rules{.has_foreign_finalizers = true,
-                            .metadata_looks = kLooksAtAllAgain,
-                            .create = validation::policy_binding,
-                            .update = in_turn(validation::policy_binding)},
-             .printer = Printer{{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells},
-             .selected = kDefault,
-             .scale = kDefault,
-             .life = Life{.update_needs_revision = true},
-             .counted = kDefault});
+  return without_status("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", default_binding,
+                        validation::policy_binding, {{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells});
 }
 
 }  // namespace berth::model::kinds
