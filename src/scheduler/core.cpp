@@ -69,7 +69,7 @@ void Core::count_rejection(const std::string& uid, PluginSet rejected_by, bool h
   const Tracked* pod = wanting(uid);
   if (pod == nullptr) return;
   for (const std::string_view plugin : bits.names(rejected_by))
-    if (plugin != kDisruptionBudgets) meters.held_back(plugin, pod->info->view().scheduler_name, holds);
+    if (!is_reason_of_queue(plugin)) meters.held_back(plugin, pod->info->view().scheduler_name, holds);
 }
 
 void Core::set_gate(Tracked& tracked, std::string_view plugin) {
@@ -211,7 +211,7 @@ void Core::commit(const Turn& turn, NodeIndex node) {
 }
 
 HeldPtr Core::hold_place(const Turn& turn, NodeIndex node) {
-  const auto& [entry, info, framework, started, refused, diagnosis, missed, held_back] = turn;
+  const auto& [entry, info, framework, started, refused, diagnosis, missed, held_back, mates_rejected_by] = turn;
   const TimePoint reserving = meters.start();
   auto reserved = trial.reserve(info, node);
   const bool has_more_than_room = !info->view().volumes.empty() || !info->view().resource_claims.empty();

@@ -214,6 +214,7 @@ struct Core {
   [[nodiscard]] placement::Status gate_of(const model::PodView& pod) const;
   [[nodiscard]] bool waits_for_group(PluginSet rejected_by) const;
   void ask_gates_of_group(const std::string& key);
+  void wake_members(const std::string& key);
   /// The turn of one member is that of all that wait.
   void schedule_group(const SchedulingQueue::Entry& entry, const std::string& key);
   [[nodiscard]] std::vector<Turn> gather_group(const SchedulingQueue::Entry& entry, const std::string& key);
@@ -239,15 +240,26 @@ struct Core {
   void fail_asked_group(const std::string& about, const std::string& error);
   /// Of the group's pods, how many have a place.
   [[nodiscard]] std::int64_t count_standing(const std::string& key) const;
+  bool give_up_group_for_now(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision);
   void place_group(const GroupTurn& turn, const placement::GroupDecision& decision);
-  void reject_group(const GroupTurn& turn, const placement::GroupDecision& decision, bool waits_for_victims);
+  /// What a group that has no places waits for.
+  enum class GroupOutlook : std::uint8_t {
+    kNothing,   ///< No victim helps.
+    kVictims,   ///< They are asked to go, and the members are promised the places.
+    kPromised,  ///< They go since an earlier attempt: what was promised then holds.
+  };
+  [[nodiscard]] std::vector<std::string_view> rejectors_of(const placement::PodGroup& group,
+                                                           const placement::GroupDecision& decision) const;
+  void reject_group(const GroupTurn& turn, const placement::GroupDecision& decision, const std::vector<std::string_view>& rejected_by,
+                    GroupOutlook outlook);
   void fail_group(const GroupTurn& turn, const placement::GroupDecision& decision);
   /// Its own reasons, in its own words.
-  void reject_member(Turn turn, const placement::PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis);
-  /// True: victims are on their way out. False: `message` says why not.
-  /// The members are to wait for the places that they have in `decision` from then on.
-  bool preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision,
-                         std::string& message);
+  void reject_member(Turn turn, const placement::PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis,
+                     bool keeps_promise = false);
+  /// Unless victims are asked to go, `message` says why not; else the members are to wait for the places that they have in `decision` from
+  /// then on.
+  GroupOutlook preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, placement::GroupDecision& decision,
+                                 std::string& message);
   void reject_for_mistake(const GroupTurn& turn);
   /// The group or its members changed: one with fewer pods than its minCount is told of after a while.
   void watch_completeness(const std::string& key);

@@ -63,8 +63,11 @@ void Core::group_changed(const ObjectRef& before, const ObjectRef& after) {
   } else {
     const json::Value document = after->document();
     const auto group = std::make_shared<const PodGroup>(PodGroup::parse(document));
-    if (const auto was = groups.find(key); was != nullptr && !was->asks_the_same(*group)) wait_no_longer(key, "the group was changed");
+    const auto was = groups.find(key);
+    const bool is_changed = was != nullptr && !was->asks_the_same(*group);
+    if (is_changed) wait_no_longer(key, "the group was changed");
     groups.upsert(group);
+    if (is_changed) wake_members(key);
     for (const json::Value& one : json::get_array(document, {"status", "conditions"}))
       if (json::get_string(one, {"type"}) == kCondition)
         group_conditions[key] = {std::string(json::get_string(one, {"status"})), std::string(json::get_string(one, {"reason"})),
@@ -129,6 +132,13 @@ Status Core::gate_of(const model::PodView& pod) const {
 bool Core::waits_for_group(PluginSet rejected_by) const {
   const auto names = bits.names(rejected_by);
   return std::ranges::find(names, kGangScheduling) != names.end();
+}
+
+/// Whatever rejected them: the group asks for something else, or fewer of it are missing.
+void Core::wake_members(const std::string& key) {
+  if (!are_groups_on()) return;
+  for (const auto& member : groups.members(key))
+    if (wanting(member.uid) != nullptr) wake_pod(member.uid);
 }
 
 /// Those that are gated are asked again; those that wait for others of the group are tried again.
@@ -225,20 +235,9 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
       place_group(turn, decision);
       wait_no_longer(key);
       break;
-    case GroupDecision::Outcome::kUnschedulable: {
-      std::string message;
-      if (!group_options.as_kubernetes) decision.message += others_of(turn, decision);
-      const bool waits = group_options.preemption && preempt_for_group(turn, question, decision, message);
-      if (!message.empty()) decision.message += ", " + message;
-      if (own_room != reservations.end()) put_stand_ins(own_room->second);
-      if (waits)
-        wait_no_longer(key);  // The places that victims leave are promised to the members themselves.
-      else if (const std::string kept = wait_longer(turn, question); !kept.empty())
-        decision.message += ", " + kept;
-      result = waits ? "waiting_on_preemption" : "unschedulable";
-      reject_group(turn, decision, waits);
+    case GroupDecision::Outcome::kUnschedulable:
+      result = give_up_group_for_now(turn, question, decision) ? "waiting_on_preemption" : "unschedulable";
       break;
-    }
     case GroupDecision::Outcome::kError:
       result = "error";
       if (own_room != reservations.end()) put_stand_ins(own_room->second);
@@ -246,6 +245,24 @@ void Core::schedule_group(const SchedulingQueue::Entry& entry, const std::string
       break;
   }
   meters.group_attempt(result, profile, meters.since(turn.started));
+}
+
+/// True: it waits for victims.
+bool Core::give_up_group_for_now(const GroupTurn& turn, const placement::GroupQuestion& question, GroupDecision& decision) {
+  const std::string key = turn.group->key();
+  std::string message;
+  if (!group_options.as_kubernetes) decision.message += others_of(turn, decision);
+  const auto rejected_by = rejectors_of(*turn.group, decision);
+  const GroupOutlook outlook = group_options.preemption ? preempt_for_group(turn, question, decision, message) : GroupOutlook::kNothing;
+  if (!message.empty()) decision.message += ", " + message;
+  if (const auto own_room = reservations.find(key); own_room != reservations.end()) put_stand_ins(own_room->second);
+  const bool waits = outlook != GroupOutlook::kNothing;
+  if (waits)
+    wait_no_longer(key);  // The places that victims leave are promised to the members themselves.
+  else if (const std::string kept = wait_longer(turn, question); !kept.empty())
+    decision.message += ", " + kept;
+  reject_group(turn, decision, rejected_by, outlook);
+  return waits;
 }
 
 /// Members that nobody here decides about, where all others would have a place.
@@ -261,7 +278,7 @@ std::string Core::others_of(const GroupTurn& turn, const GroupDecision& decision
 void Core::reject_for_mistake(const GroupTurn& turn) {
   out.report(turn.members.front()->view().scheduler_name, reference(*turn.group), "Warning", "InvalidTopology", turn.group->mistake,
              "Scheduling");
-  reject_group(turn, {GroupDecision::Outcome::kUnschedulable, {}, turn.group->mistake}, false);
+  reject_group(turn, {GroupDecision::Outcome::kUnschedulable, {}, turn.group->mistake}, {kGangScheduling}, GroupOutlook::kNothing);
 }
 
 bool Core::has_hard_budgets(const placement::Framework& framework) const {
@@ -287,34 +304,44 @@ void Core::place_group(const GroupTurn& turn, const GroupDecision& decision) {
   set_group_condition(*turn.group, {"True", "Scheduled", ""});
 }
 
-void Core::reject_group(const GroupTurn& turn, const GroupDecision& decision, bool waits_for_victims) {
-  std::set<std::string_view> plugins;
+/// What is to happen before it is worth deciding again. It is taken from the decision as it was made: in the one that victims allow, those
+/// have a place who lack it now.
+std::vector<std::string_view> Core::rejectors_of(const PodGroup& group, const GroupDecision& decision) const {
+  std::set<std::string_view> out = decision.rejected_by;
   for (const placement::MemberDecision& one : decision.members)
-    if (one.decision.diagnosis != nullptr) plugins.insert(one.decision.diagnosis->plugins.begin(), one.decision.diagnosis->plugins.end());
-  if (plugins.empty()) plugins.insert(kGangScheduling);
-  const std::vector<std::string_view> all(plugins.begin(), plugins.end());
+    if (one.decision.diagnosis != nullptr) out.insert(one.decision.diagnosis->plugins.begin(), one.decision.diagnosis->plugins.end());
+  if (out.empty()) out.insert(kGangScheduling);
+  const std::vector<placement::TopologyLevel> levels = group.all_levels();
+  if (group_options.topology && std::ranges::any_of(levels, &placement::TopologyLevel::is_required)) out.insert(kGroupDomains);
+  return {out.begin(), out.end()};
+}
+
+void Core::reject_group(const GroupTurn& turn, const GroupDecision& decision, const std::vector<std::string_view>& rejected_by,
+                        GroupOutlook outlook) {
   for (std::size_t i = 0; i < turn.turns.size(); ++i) {
-    const Turn& one = turn.turns[i];
+    Turn one = turn.turns[i];
+    one.mates_rejected_by = rejected_by;
     const placement::MemberDecision* mine = i < decision.members.size() ? &decision.members[i] : nullptr;
     if (mine != nullptr && mine->decision.diagnosis != nullptr) {
-      reject_member(one, *turn.group, mine->decision.diagnosis);
+      reject_member(one, *turn.group, mine->decision.diagnosis, outlook == GroupOutlook::kPromised);
       continue;
     }
     const std::string& uid = one.entry.pod.uid;
     meters.attempt("unschedulable", *one.info, meters.since(one.started));
-    const bool is_promised = waits_for_victims && mine != nullptr && mine->has_place();
-    const std::string node_name = is_promised ? cluster.node(mine->decision.node)->name : std::string();
-    Tracked& tracked = pods.at(uid);
-    set_nominated(tracked, node_name);
-    queue.unschedulable(uid, bits.set_of(all, *one.framework), now, kinds_of_pods.of(*one.framework, *tracked.info, tracked.nominated()));
     const bool has_place = mine != nullptr && mine->has_place();
-    report_failure(one.info, "Unschedulable", waits_for_victims || !has_place ? decision.message : std::string(placement::kWaitsForOthers),
-                   node_name);
+    Tracked& tracked = pods.at(uid);
+    std::string node_name = outlook == GroupOutlook::kPromised ? tracked.nominated() : std::string();
+    if (outlook == GroupOutlook::kVictims && has_place) node_name = cluster.node(mine->decision.node)->name;
+    set_nominated(tracked, node_name);
+    queue.unschedulable(uid, bits.set_of(rejected_by, *one.framework), now,
+                        kinds_of_pods.of(*one.framework, *tracked.info, tracked.nominated()));
+    const bool says_all = outlook != GroupOutlook::kNothing || !has_place;
+    report_failure(one.info, "Unschedulable", says_all ? decision.message : std::string(placement::kWaitsForOthers), node_name);
   }
   set_group_condition(*turn.group, {"False", "Unschedulable", decision.message});
 }
 
-void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis) {
+void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const placement::Diagnosis> diagnosis, bool keeps_promise) {
   meters.attempt("unschedulable", *turn.info, meters.since(turn.started));
   const bool by_domains = group_options.as_kubernetes && group_options.topology && group.has_constraints;
   const std::string_view why = by_domains                 ? "not eligible due to placement-based pod group scheduling limitation"
@@ -325,7 +352,7 @@ void Core::reject_member(Turn turn, const PodGroup& group, std::shared_ptr<const
   const std::string after = placement::words::refused(why, *turn.framework).message();
   Tracked& mine = pods.at(turn.entry.pod.uid);
   std::optional<std::string> nominate;
-  if (!mine.nominated().empty()) set_nominated(mine, nominate.emplace());
+  if (!keeps_promise && !mine.nominated().empty()) set_nominated(mine, nominate.emplace());
   rejected(turn, after, nominate);
 }
 
@@ -340,30 +367,32 @@ void Core::fail_group(const GroupTurn& turn, const GroupDecision& decision) {
   set_group_condition(*turn.group, {"False", "SchedulerError", decision.message});
 }
 
-bool Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, GroupDecision& decision,
-                             std::string& message) {
+Core::GroupOutlook Core::preempt_for_group(const GroupTurn& turn, const placement::GroupQuestion& question, GroupDecision& decision,
+                                           std::string& message) {
   if (turn.turns.front().framework->profile().post_filter.empty()) {
     message = "default preemption plugin is not registered, workload aware preemption is disabled";
-    return false;
+    return GroupOutlook::kNothing;
   }
   placement::GroupVictims found = placement::find_group_victims(trial, question, groups);
   if (!found.status.is_success()) {
     message = found.status.message();
-    return false;
+    return found.is_waiting && !group_options.as_kubernetes ? GroupOutlook::kPromised : GroupOutlook::kNothing;
   }
   const std::string waiter = turn.turns.front().entry.pod.uid;
   const Preemptor preemptor{turn.members.front()->view().scheduler_name, "podgroup", "podgroup " + turn.group->uid, reference(*turn.group),
                             "cluster"};
   // The room that comes is theirs: each is promised the node that it was given in thought.
   if (!group_options.as_kubernetes) decision.members = std::move(found.decision.members);
-  if (found.victims.empty()) return true;
+  if (found.victims.empty()) return GroupOutlook::kVictims;
   evict_all(preemptor, waiter, found.victims);
-  group_preempting[turn.group->key()] = waiter;
-  return true;
+  // Those that go already, or need not be deleted, are not waited for here: their room wakes the members.
+  if (pods.at(waiter).as<Preempting>() != nullptr) group_preempting[turn.group->key()] = waiter;
+  return GroupOutlook::kVictims;
 }
 
 void Core::set_group_condition(const PodGroup& group, GroupCondition condition) {
   const std::string key = group.key();
+  if (const auto there = groups.find(key); there == nullptr || there->uid != group.uid) return;  // It went while it was decided about.
   GroupCondition& last = group_conditions[key];
   // What was scheduled once stays so, whatever becomes of pods that come later.
   if (last == condition || (last.status == "True" && condition.status != "True")) return;

@@ -71,6 +71,7 @@ void Core::rejected(const Turn& turn, const std::string& post_filter_message, co
   const placement::Framework& framework = *turn.framework;
   const std::string& uid = turn.entry.pod.uid;
   PluginSet rejected_by = bits.set_of(turn.diagnosis->plugins, framework);
+  if (rejected_by != 0) rejected_by |= bits.set_of(turn.mates_rejected_by, framework);
   if (has_hard_budgets(framework) && rejected_by != 0 && !framework.profile().post_filter.empty())
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Tracked& mine = pods.at(uid);

@@ -40,6 +40,7 @@ struct Turn {
   std::shared_ptr<const placement::Diagnosis> diagnosis{};  ///< Why no node took it.
   placement::EventSet missed{};                             ///< What happened while extenders were asked.
   std::string held_back{};                                  ///< For whom room is kept that it would have; empty: nobody.
+  std::vector<std::string_view> mates_rejected_by{};        ///< What rejected others of its group: that counts for each of them.
 };
 
 /// A place that a pod has in the cluster before the API says so, and how far its binding is.

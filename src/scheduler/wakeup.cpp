@@ -16,6 +16,7 @@ using enum ClusterEvent;
 EventSet events_of(std::string_view name, const placement::Framework& framework) {
   if (name == kDisruptionBudgets) return kDisruptionBudget;
   if (name == kGangScheduling) return {};
+  if (name == kGroupDomains) return EventSet(kNodeAdded) | kNodeLabels;
   const placement::Plugin* plugin = framework.find(name);
   return plugin != nullptr ? plugin->events_to_register() : placement::all_events();
 }

@@ -31,6 +31,12 @@ inline constexpr std::string_view kDisruptionBudgets = "DisruptionBudgets";
 /// Stands among rejecting plugins, and at PreEnqueue, for a group of pods that is not complete: groups.cpp wakes its members itself.
 inline constexpr std::string_view kGangScheduling = "GangScheduling";
 
+/// Stands among rejecting plugins for the domains of a group's required topology: nodes that come or change their labels make others.
+inline constexpr std::string_view kGroupDomains = "PodGroupDomains";
+
+/// Only the queue goes by it: no plugin is called so, and no metric tells of it.
+[[nodiscard]] inline bool is_reason_of_queue(std::string_view name) { return name == kDisruptionBudgets || name == kGroupDomains; }
+
 /// Gives every plugin name a bit. At most 64 names are told apart; the rest share the last bit.
 class PluginBits {
  public:

@@ -105,6 +105,15 @@ bool has_annotations_of(const PodGlance& now, const PodGlance& then, const PodIn
   return model::ObjectMeta::parse(pod).annotations == known.view().meta.annotations;
 }
 
+/// What came is what was assumed, as far as placement reads it.
+bool is_as_assumed(const PodInfo& assumed, const PodInfo& seen) {
+  const model::PodView &a = assumed.view(), &b = seen.view();
+  return !b.is_terminal() && same_traits(assumed, seen) && assumed.request == seen.request && assumed.start_time_ns == seen.start_time_ns &&
+         a.meta.annotations == b.meta.annotations && a.meta.owner_references == b.meta.owner_references &&
+         a.resource_claims == b.resource_claims && a.resize_infeasible == b.resize_infeasible &&
+         a.terminating_by_preemption == b.terminating_by_preemption;
+}
+
 }  // namespace
 
 bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
@@ -201,10 +210,12 @@ void Core::pod_added(const ObjectRef& object) {
   if (!glance.group.empty()) note_member(*object, glance, true);
   if (object->is_deleting()) victim_seen(object->uid());
   const bool is_assigned = !glance.node_name.empty();
-  if (is_assigned)
+  if (is_assigned) {
     place(object, ClusterEvent::kAssignedPodAdded);
-  else
+    if (!glance.group.empty()) wake_members(fmt::format("{}/{}", object->ns(), glance.group));
+  } else {
     want_node(object, glance, nullptr);
+  }
   meters.event(is_assigned ? "AssignedPodAdd" : "UnschedulablePodAdd", start);
 }
 
@@ -219,7 +230,10 @@ void Core::pod_updated(const ObjectRef& before, const ObjectRef& after) {
     return meters.event("UnschedulablePodUpdate", start);
   }
   if (then.node_name.empty()) {
+    const auto found = pods.find(after->uid());
+    const bool is_ours = found != pods.end() && found->second.held() != nullptr;
     if (!confirm_assumed(after, now)) place(after, ClusterEvent::kAssignedPodAdded);
+    if (!is_ours && !now.group.empty()) wake_members(fmt::format("{}/{}", after->ns(), now.group));
   } else if (now.is_terminal() != then.is_terminal()) {
     if (!now.is_terminal() || !take_away_ended(*after)) place(after, ClusterEvent::kAssignedPodDeleted);
   } else {
@@ -268,11 +282,8 @@ void Core::place(const ObjectRef& object, EventSet events, PodInfoPtr info) {
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
-  // What was assumed is what came: labels may change, and a resize may come, between the decision and the binding.
-  const bool confirms_assumption = confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() &&
-                                   same_traits(*before, *info) && before->request == info->request &&
-                                   before->view().meta.annotations == info->view().meta.annotations &&
-                                   before->view().meta.owner_references == info->view().meta.owner_references;
+  // Labels may change, and a resize may come, between the decision and the binding.
+  const bool confirms_assumption = confirmed && node != nullptr && node->name == info->view().node_name && is_as_assumed(*before, *info);
   // The room is already taken by the assumed pod; only somebody's first sight of it can help others.
   if (!confirms_assumption) cluster.upsert_pod(info);
   const NodeIndex node_after = cluster.pod_node(object->key());
@@ -347,7 +358,7 @@ bool Core::confirm_assumed(const ObjectRef& object, const PodGlance& now) {
   const PodGlance then(decided_on->text());
   const bool is_same = same_but_labels(then, now) && info->view().meta.is_deleting == object->is_deleting() && then.resize == now.resize &&
                        then.claims == now.claims && then.resources == now.resources && then.running == now.running &&
-                       then.running_init == now.running_init && then.owners == now.owners &&
+                       then.running_init == now.running_init && then.owners == now.owners && then.start_time == now.start_time &&
                        !differ_about("PodResizePending", then.conditions, now.conditions) &&
                        !differ_about("DisruptionTarget", then.conditions, now.conditions) && has_annotations_of(now, then, *info);
   if (!is_same) return false;

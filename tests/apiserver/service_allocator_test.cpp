@@ -66,7 +66,7 @@ class Life {
     json::Array ports;
     for (int i = dice_.below(3); i >= 0; --i) {
       json::Object port{{"port", 80 + i}};
-      if (wants_ports && dice_.chance(25)) port["nodePort"] = some_port();
+      if ((wants_ports || type == "LoadBalancer") && dice_.chance(25)) port["nodePort"] = some_port();
       ports.push_back(std::move(port));
     }
     json::set(out, {"spec", "ports"}, std::move(ports));
@@ -76,7 +76,7 @@ class Life {
   int some_port() { return kFirstPort - 1 + dice_.below(kPorts + 2); }
   json::Value change(const json::Value& before) {
     json::Value out = before;
-    switch (dice_.below(4)) {
+    switch (dice_.below(6)) {
       case 0: {
         constexpr std::array<const char*, 3> kTypes = {"ClusterIP", "NodePort", "LoadBalancer"};
         json::set(out, {"spec", "type"}, json::Value(dice_.of(kTypes)));
@@ -86,6 +86,14 @@ class Life {
       }
       case 1:
         json::find(out, {"spec", "ports"})->get_array().push_back(json::Object{{"port", 90 + dice_.below(9)}});
+        break;
+      case 3:
+        if (json::get_string(out, {"spec", "type"}) == "LoadBalancer")
+          json::set(out, {"spec", "allocateLoadBalancerNodePorts"}, json::Value(dice_.chance(50)));
+        break;
+      case 4:
+        if (json::get_string(out, {"spec", "type"}) == "LoadBalancer")
+          json::set(json::find(out, {"spec", "ports"})->get_array()[0], {"nodePort"}, json::Value(some_port()));
         break;
       case 2:
         json::find(out, {"spec", "ports"})->get_array().pop_back();
@@ -188,6 +196,34 @@ TEST(ServiceAllocations, NothingIsGivenTwiceAndEverythingComesBack) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Life(seed).run(400);
   }
+}
+
+/// A balancer that leads to the pods itself needs no node ports, and may name some.
+TEST(ServiceAllocations, WhoGetsNoNodePortsHasThoseThatItNames) {
+  ServiceAllocator allocator;
+  ASSERT_TRUE(allocator.configure("10.0.0.0/28", kFirstPort, kFirstPort + kPorts - 1));
+  const auto balanced = [](const std::string& name, json::Array ports, bool gets_ports = false) {
+    return json::Value(json::Object{{"metadata", json::Object{{"name", name}}},
+                                    {"spec", json::Object{{"type", "LoadBalancer"},
+                                                          {"clusterIP", "None"},
+                                                          {"allocateLoadBalancerNodePorts", gets_ports},
+                                                          {"ports", std::move(ports)}}}});
+  };
+  const json::Object plain{{"port", 80}}, named{{"port", 81}, {"nodePort", 30003}}, beyond{{"port", 82}, {"nodePort", 20000}};
+  json::Value first = balanced("first", {plain, named}), second = balanced("second", {named}), third = balanced("third", {beyond});
+  ASSERT_TRUE(allocator.allocate(first, nullptr));
+  EXPECT_EQ(ports_of(first), std::set<int>{30003}) << "it gets no other";
+  const auto taken = allocator.allocate(second, nullptr);
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().message.find("spec.ports[0].nodePort: Invalid value: 30003: provided port is already allocated"),
+            std::string::npos)
+      << taken.error().message;
+  EXPECT_FALSE(allocator.allocate(third, nullptr)) << "it is not in the range";
+  json::Value wants_all = balanced("first", {plain, named}, true);
+  ASSERT_TRUE(allocator.allocate(wants_all, &first));
+  EXPECT_EQ(ports_of(wants_all).size(), 2U) << "the one that it had, and one more";
+  allocator.release_unused(wants_all, nullptr);
+  EXPECT_TRUE(allocator.allocate(second, nullptr)) << "what was named is given back like any other";
 }
 
 TEST(ServiceAllocations, WhatStoredServicesHoldIsTaken) {

@@ -69,15 +69,7 @@ class World {
     for (const auto& link : {client_link_, node_link_, controller_link_, scheduler_link_}) links_.push_back(link.get());
     start_server();
     client_ = std::make_unique<client::Client>(client_link_, nullptr, "test");
-    node_client_ = std::make_unique<client::Client>(node_link_, &loop_, "nodes");
-    node::simulated::SimulatedNodesOptions nodes;
-    nodes.nodes = options.nodes;
-    nodes.zones = options.zones;
-    nodes.node_template.capacity["cpu"] = options.node_cpu;
-    for (const auto& [resource, amount] : options.node_capacity) nodes.node_template.capacity[resource] = amount;
-    nodes.fleet.stop_delay = options.stop_delay;
-    nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
-    nodes_->start();
+    start_nodes();
     start_controllers();
     start_scheduler();
     run(std::chrono::seconds(5));
@@ -113,6 +105,17 @@ class World {
     for (Link* link : links_) link->lead_to(nullptr);
     api_.reset();
   }
+  void start_nodes() {
+    node_client_ = std::make_unique<client::Client>(node_link_, &loop_, "nodes");
+    node::simulated::SimulatedNodesOptions nodes;
+    nodes.nodes = options_.nodes;
+    nodes.zones = options_.zones;
+    nodes.node_template.capacity["cpu"] = options_.node_cpu;
+    for (const auto& [resource, amount] : options_.node_capacity) nodes.node_template.capacity[resource] = amount;
+    nodes.fleet.stop_delay = options_.stop_delay;
+    nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
+    nodes_->start();
+  }
   /// `ahead`: their clock is so much ahead of everybody else's.
   void start_controllers(Duration ahead = Duration{0}) {
     controller_loop_.set_ahead(ahead);
@@ -135,6 +138,7 @@ class World {
   }
   /// Gone at once, as killed processes.
   void stop_controllers() { manager_.reset(); }
+  void stop_nodes() { nodes_.reset(); }
   void stop_scheduler() {
     scheduler_.reset();
     informers_.reset();

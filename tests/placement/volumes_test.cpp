@@ -1,4 +1,6 @@
 // Volumes: what binds where, what is reserved, what a node can attach (SPEC B6).
+#include "placement/plugins/volumes.h"
+
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -124,6 +126,55 @@ TEST_F(Volumes, ProvisioningRemembersItsNode) {
   ASSERT_TRUE(framework->run_pre_filter(state, *pod).status.is_success());
   ASSERT_TRUE(framework->run_reserve(state, *pod, *cluster_.find_node("b"), cluster_).is_success());
   EXPECT_EQ(feasible(cluster_, pod_of(pod_document("q", "c1"))), std::vector<std::string>{"b"});
+}
+
+TEST_F(Volumes, AClaimThatTwoVolumesOfAPodUseIsBoundOnce) {
+  const auto framework = *Framework::create(default_profile(Era::k136));
+  json::Value document = pod_document("p", "c1");
+  document.at_pointer("/spec/volumes").as_array().push_back({{"name", "again"}, {"persistentVolumeClaim", {{"claimName", "c1"}}}});
+  const auto pod = pod_of(document);
+  for (const bool is_made : {false, true}) {
+    if (is_made) cluster_.upsert(class_document("csi.example.com"));
+    const std::string name = is_made ? "b" : "a";
+    auto state = framework->new_cycle(cluster_);
+    ASSERT_TRUE(framework->run_pre_filter(state, *pod).status.is_success());
+    ASSERT_TRUE(framework->run_reserve(state, *pod, *cluster_.find_node(name), cluster_).is_success());
+    const auto writes = *framework->run_pre_bind(state, *pod, *cluster_.find_node(name));
+    EXPECT_EQ(std::ranges::count(writes, "c1", &PreBindWrite::name), 1) << name;
+    EXPECT_EQ(std::ranges::count(writes, "persistentvolumes", &PreBindWrite::resource), is_made ? 0 : 1);
+    EXPECT_FALSE(cluster_.persistent_volumes().find("big")->second->has_claim_ref);
+    framework->run_unreserve(state, *pod, *cluster_.find_node(name), cluster_);
+  }
+  EXPECT_EQ(feasible(cluster_, pod), (std::vector<std::string>{"a", "b"})) << "nothing is left of it";
+}
+
+TEST_F(Volumes, UnreserveLeavesWhatWasSeenSince) {
+  const auto framework = *Framework::create(default_profile(Era::k136));
+  const auto pod = pod_of(pod_document("p", "c1"));
+  const NodeInfo& node = *cluster_.find_node("a");
+  auto state = framework->new_cycle(cluster_);
+  ASSERT_TRUE(framework->run_pre_filter(state, *pod).status.is_success());
+  ASSERT_TRUE(framework->run_reserve(state, *pod, node, cluster_).is_success());
+  // Its write arrived, and came back by the watch.
+  json::Value volume = volume_document("small", "a", "2Gi");
+  json::set(volume, {"spec", "claimRef"}, json::Object{{"namespace", "default"}, {"name", "c1"}, {"uid", "u-c1"}});
+  cluster_.upsert(volume);
+  framework->run_unreserve(state, *pod, node, cluster_);
+  EXPECT_EQ(cluster_.persistent_volumes().find("small")->second->claim_name, "c1");
+
+  cluster_.upsert(class_document("csi.example.com"));
+  cluster_.remove("PersistentVolume", "", "small");
+  cluster_.remove("PersistentVolume", "", "big");
+  auto again = framework->new_cycle(cluster_);
+  ASSERT_TRUE(framework->run_pre_filter(again, *pod).status.is_success());
+  ASSERT_TRUE(framework->run_reserve(again, *pod, node, cluster_).is_success());
+  // The claim was deleted, and another one has its name.
+  json::Value another = claim_document("c1");
+  json::set(another, {"metadata", "uid"}, "another");
+  cluster_.remove("PersistentVolumeClaim", "default", "c1");
+  cluster_.upsert(another);
+  framework->run_unreserve(again, *pod, node, cluster_);
+  EXPECT_EQ(volumes::find_claim(cluster_, "default", "c1")->meta.uid, "another");
 }
 
 TEST_F(Volumes, AttachLimitsCountAVolumeOnce) {

@@ -247,6 +247,14 @@ class Desk {
       core_->node_deleted(objects_.extract("nodes//" + name).mapped());
     } else if (what == "pod") {
       show_new_pod(name, with);
+    } else if (what == "bound and more") {  // At once: the watch did not show what was between.
+      json::Value document = pod(name)->document();
+      for (const auto& [key, value] : with->as_object())
+        if (key == "node")
+          json::set(document, {"spec", "nodeName"}, value);
+        else
+          json::set(document, {"status", std::string(key)}, value);
+      show(std::move(document));
     } else if (what == "bound" || what == "going" || what == "label" || what == "status") {
       json::Value document = pod(name)->document();
       if (what == "bound")

@@ -149,7 +149,8 @@ void CustomResources::start() {
 void CustomResources::enqueue(std::string name) {
   {
     const MutexLock lock(mutex_);
-    queue_.insert(std::move(name));
+    // First come, first served: of two that want one name, who came first has it.
+    if (queued_.insert(name).second) queue_.push_back(std::move(name));
     if (std::exchange(is_running_, true)) return;
   }
   ground_.defer([this] { run(); });
@@ -164,7 +165,9 @@ void CustomResources::run() {
         is_running_ = false;
         return;
       }
-      name = std::move(queue_.extract(queue_.begin()).value());
+      name = std::move(queue_.front());
+      queue_.pop_front();
+      queued_.erase(name);
     }
     process(name);
   }

@@ -4,6 +4,7 @@
 //   a definition is written ─> names accepted? ─> its kinds are served ─> Established
 //   it is deleted           ─> Terminating: no new objects ─> its objects are deleted ─> the finalizer goes, and the kinds with it
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -63,7 +64,8 @@ class CustomResources {
   std::shared_ptr<Follower> follower_;
   std::unique_ptr<Watch> watch_;
   mutable Mutex mutex_;  ///< Of the queue and the table.
-  std::set<std::string> queue_ BERTH_GUARDED_BY(mutex_);
+  std::deque<std::string> queue_ BERTH_GUARDED_BY(mutex_);
+  std::set<std::string> queued_ BERTH_GUARDED_BY(mutex_);  ///< The same.
   bool is_running_ BERTH_GUARDED_BY(mutex_) = false;
   KindTablePtr table_ BERTH_GUARDED_BY(mutex_);
   std::map<std::string, Entry> entries_;  ///< By the definition's name. Of whoever runs.

@@ -29,9 +29,13 @@ std::optional<Range> parse_range(const std::string& cidr) {
 
 bool wants_cluster_ip(const json::Value& service) { return json::get_string(service, {"spec", "type"}, "ClusterIP") != "ExternalName"; }
 
-bool wants_node_ports(const json::Value& service) {
+/// A Service has no node ports, has those that it names, or has one for each of its ports.
+enum class NodePorts : std::uint8_t { kNone, kNamed, kAll };
+NodePorts node_ports_for(const json::Value& service) {
   const auto type = json::get_string(service, {"spec", "type"});
-  return type == "NodePort" || (type == "LoadBalancer" && json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true));
+  if (type == "NodePort") return NodePorts::kAll;
+  if (type != "LoadBalancer") return NodePorts::kNone;
+  return json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true) ? NodePorts::kAll : NodePorts::kNamed;
 }
 
 bool wants_health_check_port(const json::Value& service) {
@@ -244,7 +248,8 @@ model::ApiResult<void> ServiceAllocator::give_health_check_port(json::Value& ser
 }
 
 model::ApiResult<void> ServiceAllocator::give_node_ports(json::Value& service, const std::set<int>& old_ports, ServiceAllocation& taken) {
-  if (!wants_node_ports(service)) return {};
+  const NodePorts wanted = node_ports_for(service);
+  if (wanted == NodePorts::kNone) return {};
   const ClaimOwner owner = owner_of(service);
   auto* ports = json::ensure_object(service, {"spec"}).if_contains("ports");
   if (ports == nullptr || !ports->is_array()) return {};
@@ -253,6 +258,7 @@ model::ApiResult<void> ServiceAllocator::give_node_ports(json::Value& service, c
     auto& port = ports->get_array()[i];
     if (!port.is_object()) continue;
     auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
+    if (number == 0 && wanted == NodePorts::kNamed) continue;
     if (number == 0) {
       auto free = take_port(std::nullopt, owner);
       if (!free) return std::unexpected(std::move(free.error()));

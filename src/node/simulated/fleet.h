@@ -128,7 +128,8 @@ class Fleet {
   [[nodiscard]] bool owns(const json::Value& node) const;
   [[nodiscard]] bool has_node(std::string_view name) const { return nodes_.contains(std::string(name)); }
 
-  /// A pod was seen, new or changed. Pods of other nodes are ignored.
+  /// A pod was seen, new or changed. Pods of other nodes are ignored. Of pods that were there before the fleet, those with an address come
+  /// first: the others are given one that is not theirs.
   void observe_pod(const json::Value& pod, TimePoint now);
   /// Cheap check whether this uid is known and needs no second look unless it is being deleted.
   [[nodiscard]] bool knows_pod(std::string_view uid) const { return pods_.contains(uid); }

@@ -93,6 +93,13 @@ bool is_worth_reading(const client::Object& before, const client::Object& pod) {
          mentions(*now, "\"readinessGates\"");
 }
 
+bool says_address(const client::Object& pod) {
+  static const json::PathScanner scanner({"status.podIP"});
+  std::string_view value;
+  const HeldText text = pod.text();
+  return scanner.scan(*text, {&value, 1}) && !json::unquote(value).empty();
+}
+
 bool is_pending(const client::Object& pod) {
   static const json::PathScanner scanner({"status.phase"});
   std::string_view value;
@@ -142,6 +149,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
                        .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});
     pods.add_handler({.on_add =
                           [this](const client::ObjectRef& object) {
+                            if (!pods.has_synced()) return;  // All that are there come together.
                             if (fleet.knows_pod(object->uid()) || is_bound_here(*object)) pod_seen(*object);
                           },
                       .on_update =
@@ -155,6 +163,13 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
                             pump();
                           }});
     pods.add_index("node", [](const client::Object& pod) { return std::vector<std::string>{pod_node_name(pod)}; });
+    pods.on_synced([this] {
+      std::vector<client::ObjectRef> here;
+      pods.for_each([&](const client::ObjectRef& pod) {
+        if (is_bound_here(*pod)) here.push_back(pod);
+      });
+      see_pods(here);
+    });
     nodes.on_synced([this] { make_missing_nodes(); });
     nodes.start();
   }
@@ -184,7 +199,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
     } else if (fleet.adopt_node(document, options.node_template, loop.now())) {
       add_name(object.name());
       // A pod may have been seen bound to this node before the node itself was seen.
-      for (const client::ObjectRef& pod : pods.by_index("node", object.name())) pod_seen(*pod);
+      see_pods(pods.by_index("node", object.name()));
     }
     if (!fleet.has_node(object.name())) fleet.observe_stranger(document);
     publish_devices(document);
@@ -238,6 +253,13 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
 
   /// Pods that wait for a node, or run on nodes that are not simulated here, need not be read.
   [[nodiscard]] bool is_bound_here(const client::Object& pod) const { return fleet.has_node(pod_node_name(pod)); }
+
+  /// Pods that were there before. Who has an address keeps it: the others get theirs of what is left.
+  void see_pods(const std::vector<client::ObjectRef>& there) {
+    for (const bool has_address : {true, false})
+      for (const client::ObjectRef& pod : there)
+        if (says_address(*pod) == has_address) pod_seen(*pod);
+  }
 
   void pod_seen(const client::Object& object) {
     const auto parsed = object.parsed();

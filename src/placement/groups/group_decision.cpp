@@ -65,12 +65,19 @@ GroupDecision decide_as_kubernetes(Trial& trial, const GroupQuestion& question) 
   const std::size_t count = domains->size();
   std::ranges::stable_sort(*domains, std::greater(), &GroupDomain::promise);
   std::vector<Tried> tried;
+  std::set<std::string_view> rejected_by;
   for (const GroupDomain& domain : *domains) {
-    if (standing + domain.most < question.group->min_count || domain.most == 0) continue;
+    if (standing + domain.most < question.group->min_count || domain.most == 0) {
+      rejected_by.insert(kTooSmall);
+      continue;
+    }
     if (is_settled(tried, standing + all, domain.promise, !question.pick)) break;
     GroupDecision decision = decide_within(trial, question, domain);
     if (decision.outcome == GroupDecision::Outcome::kError) return decision;
-    if (decision.outcome != GroupDecision::Outcome::kScheduled) continue;
+    if (decision.outcome != GroupDecision::Outcome::kScheduled) {
+      note_rejections(decision, rejected_by);
+      continue;
+    }
     GroupAmounts added;
     for (std::size_t i = 0; i < decision.members.size(); ++i)
       if (decision.members[i].has_place()) added.add(*question.members[i]);
@@ -79,6 +86,7 @@ GroupDecision decide_as_kubernetes(Trial& trial, const GroupQuestion& question) 
   }
   if (!tried.empty()) return std::move(tried[best_of(tried, question)].decision);
   GroupDecision out = decide_within(trial, question, first);
+  out.rejected_by = std::move(rejected_by);
   if (out.outcome == GroupDecision::Outcome::kUnschedulable)
     out.message = fmt::format("0/{} placements are available, first placement status: {}", count, kGroupUnschedulable);
   return out;

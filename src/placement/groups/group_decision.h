@@ -10,6 +10,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct GroupDecision {
   /// Of a group with a topology: the values of its levels in the domain that took it, or that came nearest, with "/" between; else empty.
   std::string domain = {};
   bool was_searched = false;  ///< The greedy order alone would have placed too few.
+  /// Of a group that fits in none of its domains: the plugins that reject members in any of them.
+  std::set<std::string_view> rejected_by = {};
   [[nodiscard]] std::int64_t placed_count() const;
 };
 

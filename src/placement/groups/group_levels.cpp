@@ -188,19 +188,23 @@ GroupDecision decide_widely(Trial& trial, const GroupQuestion& question, std::ve
   const std::int64_t all = std::ssize(question.members), standing = std::ssize(question.standing);
   order_by_fit(domains, all);
   std::optional<GroupDecision> best, nearest;
+  std::set<std::string_view> rejected_by;
   std::size_t steps = question.search_steps;
   for (const GroupDomain& domain : domains) {
     const bool is_hopeless = domain.most == 0 || standing + domain.most < question.group->min_count;
     if (best && (is_hopeless || domain.most <= best->placed_count())) continue;
+    if (is_hopeless) rejected_by.insert(kTooSmall);
     if (is_hopeless && nearest) continue;
     GroupDecision one = decide_within(trial, question, domain, steps);
     if (one.outcome == GroupDecision::Outcome::kError) return one;
+    note_rejections(one, rejected_by);
     const bool fits = one.outcome == GroupDecision::Outcome::kScheduled;
     if (fits && one.placed_count() == all) return one;
     auto& place = fits ? best : nearest;
     if (!place || one.placed_count() > place->placed_count()) place = std::move(one);
   }
   if (best) return std::move(*best);
+  nearest->rejected_by = std::move(rejected_by);
   nearest->message = fmt::format("0/{} placements are available, first placement status: {}", domains.size(), kGroupUnschedulable);
   return std::move(*nearest);
 }

@@ -365,6 +365,7 @@ GroupVictims find_victims(Trial& trial, const GroupQuestion& question, const Pod
   const Cluster& cluster = trial.cluster();
   if (const std::string_view why = why_not(cluster, question); !why.empty()) {
     out.status = Status::unschedulable(std::string(why));
+    out.is_waiting = why == words::kTerminating;
     return out;
   }
   const Victims victims(cluster, *question.group, groups);

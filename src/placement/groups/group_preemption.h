@@ -20,6 +20,7 @@ struct GroupVictims {
   Status status;
   std::vector<PodInfoPtr> victims;  ///< The most important first.
   std::size_t budget_violations = 0;
+  bool is_waiting = false;      ///< Victims of an earlier plan are still on their way out of the places that members were promised.
   GroupDecision decision = {};  ///< On success: where the members go once the victims are gone.
 };
 

@@ -33,6 +33,12 @@ void fail_by(const MemberDecision& member, GroupDecision& out) {
   out.message = "failed to schedule other pod from a pod group: " + member.decision.error;
 }
 
+void note_rejections(const GroupDecision& decision, std::set<std::string_view>& rejected_by) {
+  for (const MemberDecision& one : decision.members)
+    if (one.decision.diagnosis != nullptr)
+      rejected_by.insert(one.decision.diagnosis->plugins.begin(), one.decision.diagnosis->plugins.end());
+}
+
 void settle_outcome(const GroupQuestion& question, GroupDecision& out) {
   const std::int64_t placed = out.placed_count();
   const bool enough = placed > 0 && placed + std::ssize(question.standing) >= question.group->min_count;

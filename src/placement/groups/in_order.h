@@ -15,6 +15,10 @@ inline constexpr std::string_view kGroupUnschedulable = "pod group is unschedula
 bool place_member(Trial& trial, const PodInfoPtr& pod, MemberDecision& out);
 /// What place_member said of the member that failed, as the group's.
 void fail_by(const MemberDecision& member, GroupDecision& out);
+/// The plugins that rejected members.
+void note_rejections(const GroupDecision& decision, std::set<std::string_view>& rejected_by);
+/// Stands for a domain that is not asked: by sums it has too little room.
+inline constexpr std::string_view kTooSmall = "NodeResourcesFit";
 /// Outcome and message by how many have a place and stand.
 void settle_outcome(const GroupQuestion& question, GroupDecision& out);
 

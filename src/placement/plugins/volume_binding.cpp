@@ -39,6 +39,8 @@ struct BindingState : Cloneable<BindingState> {
   struct Reserved {
     std::shared_ptr<const Claim> claim_before;
     std::shared_ptr<const Volume> volume_before;  ///< Null: to be provisioned.
+    /// What stands in the table instead of the claim, or of the volume; another one came from elsewhere.
+    std::shared_ptr<const void> made;
   };
   std::vector<Reserved> reserved;
 };
@@ -164,7 +166,8 @@ std::string VolumeBinding::collect(const Cluster& cluster, const model::PodView&
     if (claim->meta.is_deleting) return fmt::format("persistentvolumeclaim \"{}\" is being deleted", claim->meta.name);
     if (use.is_ephemeral)
       if (auto why = volumes::wrong_owner(pod, *claim, era_); !why.empty()) return why;
-    out.push_back(claim);
+    // Two volumes of a pod may be one claim's.
+    if (std::ranges::find(out, claim) == out.end()) out.push_back(claim);
   }
   return {};
 }
@@ -323,7 +326,7 @@ Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo&
   if (!found.reasons.empty()) return {Code::kUnschedulableAndUnresolvable, {}, std::move(found.reasons)};
   for (const auto& [claim, volume] : found.statics) {
     auto reserved = std::make_shared<Volume>(*volume);
-    data->reserved.push_back({std::make_shared<const Claim>(*claim), std::make_shared<const Volume>(*volume)});
+    data->reserved.push_back({std::make_shared<const Claim>(*claim), std::make_shared<const Volume>(*volume), reserved});
     reserved->has_claim_ref = true;
     reserved->claim_namespace = claim->meta.ns;
     reserved->claim_name = claim->meta.name;
@@ -332,7 +335,7 @@ Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo&
   }
   for (const Claim* claim : found.provisions) {
     auto reserved = std::make_shared<Claim>(*claim);
-    data->reserved.push_back({std::make_shared<const Claim>(*claim), nullptr});
+    data->reserved.push_back({std::make_shared<const Claim>(*claim), nullptr, reserved});
     reserved->meta.annotations.change([&](auto& annotations) {
       std::erase_if(annotations, [](const auto& pair) { return pair.first == volumes::kSelectedNode; });
       annotations.emplace_back(std::string(volumes::kSelectedNode), node.name);
@@ -348,15 +351,10 @@ Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo&
 void VolumeBinding::unreserve(CycleState& state, const PodInfo&, const NodeInfo&, Cluster& cluster) const {
   auto* data = state.get<BindingState>(slot());
   if (data == nullptr) return;
-  for (const auto& [claim, volume] : data->reserved) {
+  for (const auto& [claim, volume, made] : data->reserved) {
     // What an informer changed meanwhile is newer than what was here before.
-    if (volume != nullptr) {
-      const Volume* now = volumes::find_volume(cluster, volume->meta.name);
-      if (now != nullptr && is_bound_to(*now, *claim) && now->phase == volume->phase) cluster.upsert(volume);
-    } else {
-      const Claim* now = volumes::find_claim(cluster, claim->meta.ns, claim->meta.name);
-      if (now != nullptr && now->volume_name.empty()) cluster.upsert(claim);
-    }
+    if (volume != nullptr && volumes::find_volume(cluster, volume->meta.name) == made.get()) cluster.upsert(volume);
+    if (volume == nullptr && volumes::find_claim(cluster, claim->meta.ns, claim->meta.name) == made.get()) cluster.upsert(claim);
   }
   data->reserved.clear();
 }
@@ -366,7 +364,7 @@ std::expected<std::vector<PreBindWrite>, Status> VolumeBinding::pre_bind(const C
   std::vector<PreBindWrite> out;
   const auto* data = state.get<BindingState>(slot());
   if (data == nullptr) return out;
-  for (const auto& [claim, volume] : data->reserved) {
+  for (const auto& [claim, volume, made] : data->reserved) {
     if (volume != nullptr) {
       json::Object reference = {{"apiVersion", "v1"},
                                 {"kind", "PersistentVolumeClaim"},
@@ -378,7 +376,7 @@ std::expected<std::vector<PreBindWrite>, Status> VolumeBinding::pre_bind(const C
       out.push_back({"", "persistentvolumes", "", volume->meta.name, std::move(patch), false});
     }
   }
-  for (const auto& [claim, volume] : data->reserved) {
+  for (const auto& [claim, volume, made] : data->reserved) {
     json::Value patch = json::Object();
     if (volume == nullptr) json::set(patch, {"metadata", "annotations", volumes::kSelectedNode}, json::Value(node.name));
     out.push_back({"", "persistentvolumeclaims", claim->meta.ns, claim->meta.name, std::move(patch), true});

@@ -148,10 +148,13 @@ class Life {
     for (int i = 0; i < kNodes; ++i)
       if (const std::string name = fmt::format("node-{}", i + 1); !nodes_.contains(name))
         fleet_->add_node({name, "zone-a", "region-1", i, {}}, now_);
-    for (auto& [name, pod] : pods_) {
-      pod.is_news = false;
-      fleet_->observe_pod(pod.document, now_);
-    }
+    // As whoever shows a fleet what was there before has to.
+    for (const bool has_address : {true, false})
+      for (auto& [name, pod] : pods_) {
+        if (json::get_string(pod.document, {"status", "podIP"}).empty() == has_address) continue;
+        pod.is_news = false;
+        fleet_->observe_pod(pod.document, now_);
+      }
     send();
   }
 
@@ -221,6 +224,7 @@ class Life {
     json::Value& pod = found->second.document;
     if (json::get_string(pod, {"metadata", "uid"}) != write.uid) return {409, "", ""};
     judge_status(write.uid, *json::find(pod, "status"), *json::find(body, "status"));
+    judge_address(write.uid, pod, json::get_string(body, {"status", "podIP"}));
     pod.get_object()["status"] = *json::find(body, "status");
     found->second.is_news = true;
     return {200, write.uid, "1"};
@@ -246,6 +250,16 @@ class Life {
     }
     const std::string was(json::get_string(before, {"podIP"})), is(json::get_string(after, {"podIP"}));
     EXPECT_TRUE(was.empty() || was == is) << uid << " moves from " << was << " to " << is << "\n" << text_;
+  }
+  /// No other pod that is there has the address, unless it is their node's.
+  void judge_address(const std::string& uid, const json::Value& pod, std::string_view address) {
+    if (address.empty() || json::get_bool(pod, {"spec", "hostNetwork"})) return;
+    for (const auto& [name, other] : pods_) {
+      const auto of = json::get_string(other.document, {"metadata", "uid"});
+      EXPECT_TRUE(of == uid || json::get_string(other.document, {"status", "podIP"}) != address)
+          << uid << " and " << of << " have " << address << "\n"
+          << text_;
+    }
   }
   /// Nothing fails any more, and all nodes live.
   void rest() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "placement/cluster_kinds.h"
+#include "placement/groups/group_placement.h"
 #include "tests/scheduler/lives/life.h"
 
 namespace berth::scheduler::lives {
@@ -54,7 +55,7 @@ void Life::judge_gauges() {
     const auto* queued = core_->queue.find(uid);
     if (pod.held() != nullptr || queued == nullptr || core_->queue.is_in_flight(uid)) continue;
     for (const std::string_view plugin : core_->bits.names(queued->rejected_by))
-      if (plugin != kDisruptionBudgets) ++held[key(plugin, profile)];
+      if (!is_reason_of_queue(plugin)) ++held[key(plugin, profile)];
   }
   const std::string all = core_->meters.registry().expose();
   constexpr std::string_view kName = "\nscheduler_unschedulable_pods{plugin=\"";
@@ -90,6 +91,7 @@ void Life::judge_pods() {
     const model::PodView &a = there->view(), &b = read_anew->view();
     if (a.meta.uid != b.meta.uid || there->request != read_anew->request || !placement::same_traits(*there, *read_anew) ||
         a.priority != b.priority || a.resize_infeasible != b.resize_infeasible || a.meta.annotations != b.meta.annotations ||
+        there->start_time_ns != read_anew->start_time_ns || a.terminating_by_preemption != b.terminating_by_preemption ||
         a.meta.owner_references != b.meta.owner_references || there->host_ports != read_anew->host_ports)
       wrong(fmt::format("{} is known otherwise than it was seen", object->key()));
   }
@@ -269,7 +271,9 @@ void Life::judge_against_fresh_engine() {
       fresh.upsert(document);
     }
   }
-  for (const ObjectRef& object : server.all_known("pods")) fresh.upsert_pod(read(*object, fresh.era()));
+  // Who has no node counts where this scheduler knows it: what others nominate is theirs.
+  for (const ObjectRef& object : server.all_known("pods"))
+    if (!PodGlance(object->text()).node_name.empty()) fresh.upsert_pod(read(*object, fresh.era()));
   bool has_writes = false;
   std::vector<PodInfoPtr> waiting;
   for (const auto& [uid, pod] : core_->pods) {
@@ -306,8 +310,10 @@ void Life::judge_against_fresh_engine() {
       std::string out = placement::fit_error_message(*decision.diagnosis, fresh.era(), "");
       const auto victims = trial.victims_for(pod);
       out += ", " + victims.status.message();
+      // Of two that are as good to lose, either goes.
       if (const auto* choice = victims.choice())
-        for (const PodInfoPtr& victim : choice->victims) out += " " + victim->key;
+        for (const PodInfoPtr& victim : choice->victims)
+          out += fmt::format(" one of {} since {}", victim->view().priority, victim->start_time_ns);
       return out;
     };
     const std::string lived = told(core_->trial, !subject.random_ties), newly = told(anew, !subject.random_ties);
@@ -320,11 +326,13 @@ void Life::judge_rest() {
   if (!open_.empty() || !server.news().empty()) return wrong("there is no rest");
   const auto sizes = core_->queue.sizes();
   if (sizes.active != 0) wrong("somebody's turn does not come");
+  judge_groups_at_rest();
   for (const auto& [uid, pod] : core_->pods) {
     if (pod.held() != nullptr || !pod.gated_by.empty()) continue;
     const std::string group = core_->groups.group_of(uid);
+    const bool is_held_up = pod.info->view().meta.labels.get("door") != nullptr;  // Where Permit says no, it does so at each attempt.
     const auto decision = core_->trial.decide(pod.info);
-    if (group.empty() && !subject.extenders && decision.outcome == placement::Decision::Outcome::kScheduled)
+    if (group.empty() && !subject.extenders && !is_held_up && decision.outcome == placement::Decision::Outcome::kScheduled)
       wrong(fmt::format("{} could be on {}, and waits: {}", uid, decision.node_name, shown(pod)));
     const json::Value* stored = server.find("pods", "default", pod.info->view().meta.name);
     if (stored == nullptr || pod.object->is_deleting()) continue;
@@ -335,6 +343,31 @@ void Life::judge_rest() {
     if (json::get_string(*stored, {"status", "nominatedNodeName"}) != pod.nominated())
       wrong(fmt::format("{} is nominated to \"{}\" in the API, and here to \"{}\"", uid,
                         json::get_string(*stored, {"status", "nominatedNodeName"}), pod.nominated()));
+  }
+}
+
+/// No group waits of which enough could be placed.
+void Life::judge_groups_at_rest() {
+  if (!core_->are_groups_on() || subject.extenders) return;
+  for (const std::string& name : server.names("podgroups")) {
+    const auto group = core_->groups.find(name);
+    std::vector<PodInfoPtr> waiting;
+    for (const auto& member : core_->groups.members(name))
+      if (const Tracked* pod = core_->wanting(member.uid); pod != nullptr && pod->gated_by.empty() && !pod->object->is_deleting())
+        waiting.push_back(pod->info);
+    if (waiting.empty() || !group->mistake.empty()) continue;
+    std::ranges::stable_sort(waiting, std::greater(), [](const PodInfoPtr& pod) { return pod->view().priority; });
+    const auto& framework = core_->frameworks.at(waiting.front()->view().scheduler_name);
+    const placement::GroupQuestion question{.group = group.get(),
+                                            .members = waiting,
+                                            .standing = placement::standing_of(core_->groups, core_->cluster, name),
+                                            .by_topology = core_->group_options.topology,
+                                            .budgets_are_hard = core_->has_hard_budgets(*framework)};
+    const auto own_room = core_->reservations.find(name);
+    if (own_room != core_->reservations.end()) core_->lift_stand_ins(own_room->second);
+    if (core_->decide_group_beside_rooms(question).outcome == placement::GroupDecision::Outcome::kScheduled)
+      wrong(fmt::format("group {} could be placed, and waits", name));
+    if (own_room != core_->reservations.end()) core_->put_stand_ins(own_room->second);
   }
 }
 

@@ -115,6 +115,7 @@ class Life {
   void judge_new_places();
   void judge_against_fresh_engine();
   void judge_rest();
+  void judge_groups_at_rest();
   void expect_nothing_left();
   void wrong(const std::string& what);
 

@@ -106,12 +106,15 @@ void warn_of_service(const Value& doc, Sentences& out) {
 void add_service(const json::Value& service, ResourceAmounts& usage) {
   usage["services"] = Quantity::from_value(1);
   const auto type = json::get_string(service, {"spec", "type"}, "ClusterIP");
-  const auto ports = static_cast<std::int64_t>(json::get_array(service, {"spec", "ports"}).size());
+  const auto& all = json::get_array(service, {"spec", "ports"});
+  const auto ports = std::ssize(all);
   if (type == "NodePort") usage["services.nodeports"] = Quantity::from_value(ports);
   if (type == "LoadBalancer") {
     usage["services.loadbalancers"] = Quantity::from_value(1);
+    // Where none are given, those that are named count.
+    const auto named = std::ranges::count_if(all, [](const json::Value& port) { return json::get_int(port, {"nodePort"}) != 0; });
     usage["services.nodeports"] =
-        Quantity::from_value(json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true) ? ports : 0);
+        Quantity::from_value(json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true) ? ports : named);
   }
 }
 

@@ -1,0 +1,52 @@
+// Simulated nodes whose process ends and begins anew in the middle of it all.
+#include <map>
+
+#include "tests/integration/world.h"
+
+namespace berth::integration {
+namespace {
+
+using std::chrono::seconds;
+
+class SimulatedNodeStories : public ::testing::Test {
+ protected:
+  void bound_pod(const std::string& name, const std::string& more = "") {
+    world_.create(fmt::format(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{nodeName: {}, {} containers: [{{name: c, image: nginx}}]}}\n", name,
+        node_, more));
+  }
+  std::map<std::string, std::string> addresses() {
+    std::map<std::string, std::string> out;
+    for (const json::Value& pod : world_.pods())
+      out[std::string(json::get_string(pod, {"metadata", "name"}))] = json::get_string(pod, {"status", "podIP"});
+    return out;
+  }
+
+  World world_{{.nodes = 1}};
+  const std::string node_ = "node-1";
+};
+
+TEST_F(SimulatedNodeStories, WhoCameWhileNobodyWasThereGetsNoAddressOfThoseWhoRun) {
+  for (const char* name : {"m", "r", "z"}) bound_pod(name);
+  world_.run(seconds(5));
+  const auto before = addresses();
+  ASSERT_EQ(before.size(), 3U);
+  world_.stop_nodes();
+  // They are listed before, between and behind those that run.
+  for (const char* name : {"a", "mm", "zz"}) bound_pod(name);
+  world_.start_nodes();
+  world_.run(seconds(5));
+  std::map<std::string, std::string> holders;
+  for (const auto& [name, address] : addresses()) {
+    EXPECT_NE(address, "") << name;
+    const auto [other, is_new] = holders.emplace(address, name);
+    EXPECT_TRUE(is_new) << address << " is " << name << "'s and " << other->second << "'s";
+    if (before.contains(name)) {
+      EXPECT_EQ(address, before.at(name)) << name;
+    }
+  }
+  EXPECT_EQ(holders.size(), 6U);
+}
+
+}  // namespace
+}  // namespace berth::integration
