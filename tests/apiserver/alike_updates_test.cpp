@@ -1,6 +1,8 @@
 // Updates by pattern: to the last byte what the long way makes of them, whatever lies between two that are alike.
 #include <malloc.h>
 
+#include <random>
+
 #include "tests/apiserver/played.h"
 
 namespace berth::apiserver::testing {
@@ -324,6 +326,71 @@ TEST(AlikeUpdates, PodsOfManyJobsAreWrittenAsByPlainWrites) {
         all([&](int, const std::string& path) { at.update(path, R"({"metadata":{"finalizers":null}})"); });
       }),
       16);
+}
+
+/// What changes is drawn from few words, so that much is alike, and much is the same by accident.
+TEST(AlikeUpdates, DrawnWritesAreTheSameAsPlainOnes) {
+  int followed = 0;
+  for (unsigned seed = 1; seed <= 6; ++seed)
+    followed += play_updates([seed](Played& at) {
+      std::mt19937 random(seed);
+      const auto one_of = [&](std::initializer_list<const char*> words) { return std::string(words.begin()[random() % words.size()]); };
+      const auto time = [&] { return one_of({"2026-01-02T03:04:05Z", "2026-01-02T03:04:09Z", "2026-01-02T03:05:00Z", "soon"}); };
+      make_nodes(at, 6);
+      for (int i = 0; i < 6; ++i) {
+        at.create(kPodsPath, task(i));
+        at.other("POST", fmt::format("{}/t{}/binding", kPodsPath, i),
+                 fmt::format(R"({{"metadata":{{"name":"t{}"}},"target":{{"kind":"Node","name":"n{}"}}}})", i, random() % 6));
+      }
+      for (int i = 0; i < 60; ++i) {
+        const auto label = one_of({"a", "b", "n1", "j2", "", "not one"}), language = one_of({"merge", "strategic-merge"}) + "-patch+json";
+        const auto query = one_of({"", "", "", "?fieldManager=other", "?dryRun=All"});
+        const auto kind = random() % 7;
+        const auto drawn = random();
+        for (int k = 0; k < 6; ++k) {
+          random.seed(drawn % 9 == 0 ? drawn + k : drawn);  // Mostly the same of all.
+          const auto name = fmt::format("n{}", k), node = fmt::format("{}/{}", kNodes, name), pod = fmt::format("{}/t{}", kPodsPath, k);
+          switch (kind) {
+            case 0:
+              at.update(node + "/status" + query, node_report(name, {.beat = time(), .since = time(), .address = label, .machine = label}));
+              break;
+            case 1:
+              at.update(node + query, fmt::format(R"({{"metadata":{{"labels":{{"zone":"{}","rack":"{}"}}}}}})", label, one_of({"a", "r1"})),
+                        language);
+              break;
+            case 2:
+              at.update(node + query,
+                        fmt::format(R"({{"spec":{{"unschedulable":{},"taints":[{{"key":"{}","effect":"NoExecute","timeAdded":"{}"}}]}}}})",
+                                    one_of({"true", "null"}), one_of({"k", "l"}), time()),
+                        language);
+              break;
+            case 3:
+              at.update(pod + "/status" + query,
+                        report("", {.ip = one_of({"10.0.0.1", "10.0.0.2", "fd00::1", "none"}), .since = time(), .started = time()})
+                            .replace(0, std::string(R"({"metadata":{"uid":""},)").size(), "{"));
+              break;
+            case 4:
+              at.update(pod + query,
+                        fmt::format(R"({{"metadata":{{"labels":{{"job-name":"{}","app":"{}"}}}}}})", label, one_of({"a", "b"})), language);
+              break;
+            case 5:
+              at.update(pod + query,
+                        fmt::format(R"({{"metadata":{{"finalizers":{},"annotations":{{"x":"{}"}}}}}})",
+                                    one_of({R"(["x.io/f"])", R"(["x.io/f","x.io/g"])", R"(["batch.kubernetes.io/job-tracking"])"}), label),
+                        language);
+              break;
+            default:
+              at.update(
+                  node + query,
+                  fmt::format(
+                      R"({{"metadata":{{"name":"{0}","resourceVersion":"{1}","labels":{{"zone":"{2}"}}}},"spec":{{"podCIDR":"10.{3}.0.0/{4}","providerID":"simulated://{0}"}}}})",
+                      name, std::array{"", "0", "1"}[k / 2], label, k, one_of({"24", "24", "24", "25", "33"})),
+                  "json");
+          }
+        }
+      }
+    });
+  EXPECT_GE(followed, 100);
 }
 
 TEST(AlikeUpdates, WhoChoosesByLabelsIsAskedOfThem) {

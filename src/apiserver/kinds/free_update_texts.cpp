@@ -212,6 +212,7 @@ char form_of(TextClass of, std::string_view text) {
       return if_so(is_plain(text) && model::validation::check_dns1123_subdomain(text).empty());
     case kRange:
       return form_of_range(text);
+    case kFree:
     case kName:
     case kReferredName:
     case kContainer:

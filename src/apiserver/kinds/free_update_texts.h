@@ -12,6 +12,7 @@ namespace berth::apiserver {
 /// Texts of a class are copied and compared with each other, and nothing else: whatever becomes of an update is the same for other texts
 /// that are the same and, where the class is ordered, stand in the same order.
 enum class TextClass : std::uint8_t {
+  kFree,      ///< Of a creation: one of its kind's (model/kind_hooks.h).
   kKept,      ///< A part of the object that the update leaves as bytes, whatever it is.
   kRevision,  ///< metadata.resourceVersion.
   kName,
@@ -49,6 +50,7 @@ struct FreeUpdateTexts {
   struct Place {
     std::string path;  ///< "status.conditions.*.lastTransitionTime"; *: of each element or member.
     TextClass is = TextClass::kKept;
+    bool (*fits)(std::string_view text) = nullptr;  ///< What else it must be; null: nothing.
   };
   /// In the names of list items in metadata.managedFields: k:{"ip":"…"}, or, of no field, v:"…".
   struct Key {

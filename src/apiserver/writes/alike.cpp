@@ -100,7 +100,7 @@ PatternPtr follow(const WritePipeline& writes, WriteOperation& operation, CutWri
     for (const auto& [key, value] : pattern->annotations) operation.request->audit->annotate(key, value);
   if (pattern != nullptr || !is_second) return pattern;
   operation.draft = std::make_shared<Draft>(Draft{.rest = std::move(cut.rest), .base = base});
-  for (const auto& [is, text] : cut.texts) operation.draft->texts.push_back({is, std::string(text)});
+  for (const auto& [is, text, _] : cut.texts) operation.draft->texts.push_back({is, std::string(text)});
   return nullptr;
 }
 

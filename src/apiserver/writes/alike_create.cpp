@@ -12,30 +12,26 @@ constexpr std::size_t kMostTextBytes = 1024;
 constexpr std::size_t kSuffix = 5;  ///< Of what is made up.
 constexpr std::string_view kNamePath = "metadata.name";
 
-/// Where in a form of a kind what stands that differs.
-struct FormPlan {
-  enum : std::size_t { kName, kUid, kCreated, kOwners, kRevision };
-  std::unique_ptr<json::PathScanner> scanner;
-  std::vector<std::size_t> places;  ///< Of each free text, among the scanner's.
-  std::size_t size = 0;
+using Found = TextCutter::Found;
 
-  FormPlan(const std::vector<model::FreeText>& texts, bool is_stored) {
-    std::vector<std::string> paths = {std::string(kNamePath), "metadata.uid", "metadata.creationTimestamp", "metadata.managedFields",
-                                      "metadata.resourceVersion"};
-    for (const auto& text : texts) {
-      const auto& path = is_stored && !text.stored_at.empty() ? text.stored_at : text.path;
-      places.push_back(path == kNamePath ? std::size_t{kName} : paths.size());
-      if (path != kNamePath) paths.push_back(path);
-    }
-    size = paths.size();
-    scanner = std::make_unique<json::PathScanner>(paths);
-  }
-};
+/// The kind's free texts are the first places, in their order. `has_given`: and what the server gives.
+FreeUpdateTexts places_of(const std::vector<model::FreeText>& texts, bool is_stored, bool has_given) {
+  using enum TextClass;
+  FreeUpdateTexts out;
+  for (const auto& [path, stored_at, fits] : texts) out.places.push_back({is_stored && !stored_at.empty() ? stored_at : path, kFree, fits});
+  if (has_given)
+    out.add({{"metadata.uid", kUid},
+             {"metadata.creationTimestamp", kCreated},
+             {"metadata.managedFields.*.time", kOwnerTime},
+             {"metadata.resourceVersion", kRevision}});
+  return out;
+}
 
 struct KindPlan {
   const std::vector<model::FreeText>& texts;
-  FormPlan sent, stored;
-  explicit KindPlan(const std::vector<model::FreeText>& of) : texts(of), sent(of, false), stored(of, true) {}
+  TextCutter sent, shown, stored;
+  explicit KindPlan(const std::vector<model::FreeText>& of)
+      : texts(of), sent(places_of(of, false, false)), shown(places_of(of, false, true)), stored(places_of(of, true, true)) {}
 };
 
 /// Null: the kind has no free texts.
@@ -50,45 +46,21 @@ const KindPlan* plan_of(const model::KindInfo& kind) {
   return found == kPlans.end() ? nullptr : &found->second;
 }
 
-/// Within the quotes; of what is no string nothing.
-std::string_view inside(std::string_view raw) {
-  return raw.size() < 2 || raw.front() != '"' || raw.back() != '"' ? std::string_view() : raw.substr(1, raw.size() - 2);
-}
-
-/// Whether a text stands for itself, and is in order.
-bool is_free(const model::FreeText& text, std::string_view said) {
-  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
-  return !said.empty() && said.size() <= kMostTextBytes && std::ranges::all_of(said, is_plain) && (text.fits == nullptr || text.fits(said));
-}
-
 /// Nothing: creations of this kind, or asked for like this one, always go the long way.
 std::optional<CutWrite> cut_creation(WriteOperation& operation) {
   const auto& request = *operation.request;
   const auto* plan = plan_of(*request.kind);
   const auto body = plan == nullptr ? std::string_view() : text_to_cut(operation, {"application/json"});
   if (body.empty()) return std::nullopt;
-  std::vector<std::string_view> at(plan->sent.size);
-  if (!plan->sent.scanner->scan(body, at)) return std::nullopt;
-
   CutWrite out;
-  std::vector<std::pair<std::string_view, std::size_t>> cuts;
-  for (std::size_t i = 0; i < plan->texts.size(); ++i) {
-    const auto said = inside(at[plan->sent.places[i]]);
-    const bool is_one = is_free(plan->texts[i], said);
-    out.texts.push_back({TextClass::kKept, is_one ? said : std::string_view()});
-    if (is_one) cuts.emplace_back(said, i);
-  }
-  std::ranges::sort(cuts, std::less<>(), [](const auto& one) { return one.first.data(); });
   out.rest = begin_rest(request, body.size());
   add_part(out.rest, request.http.headers.get("Accept"));
   add_user(out.rest, request.user, request.user.name);
-  const char* from = body.data();
-  for (const auto& [said, index] : cuts) {
-    add_part(out.rest, {from, said.data()});
-    add_part(out.rest, std::to_string(index));
-    from = said.data() + said.size();
-  }
-  add_part(out.rest, {from, body.data() + body.size()});
+  std::vector<Found> found;
+  if (!plan->sent.cut(body, found, &out.rest)) return std::nullopt;
+  out.texts.resize(plan->texts.size());
+  for (const auto& one : found)
+    if (!std::exchange(out.texts[one.place], one).text.empty()) return std::nullopt;  // It is there twice.
   return out;
 }
 
@@ -96,18 +68,6 @@ std::size_t count(std::string_view text, std::string_view part) {
   std::size_t found = 0;
   for (auto at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++found;
   return found;
-}
-
-/// The time in a list of field owners that has one entry; empty: it is another list.
-std::string_view time_of_owner(std::string_view owners) {
-  static const json::PathScanner scanner({"time"});
-  std::string_view time;
-  std::size_t entries = 0;
-  const bool is_list = json::for_each_element(owners, [&](std::string_view entry) {
-    std::array<std::string_view, 1> at;
-    if (++entries == 1 && scanner.scan(entry, at)) time = at[0];
-  });
-  return is_list && entries == 1 ? inside(time) : std::string_view();
 }
 
 /// What the long way made of a creation.
@@ -118,33 +78,40 @@ struct Made {
 };
 
 /// Cuts one form of what was made. Nothing where anything in it cannot be told from something else.
-std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, const Made& made) {
+std::optional<Stencil> stencil_of(std::string_view text, const TextCutter& cutter, const Made& made) {
   const auto& texts = made.operation.draft->texts;
-  std::vector<std::string_view> at(plan.size);
-  if (!plan.scanner->scan(text, at)) return std::nullopt;
-  std::vector<Stencil::Place> places;
-  bool is_named = false;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].text.empty()) continue;
-    const auto now = inside(at[plan.places[i]]);
-    if (now != texts[i].text) return std::nullopt;
-    is_named = is_named || plan.places[i] == FormPlan::kName;
-    places.push_back({now, i});
-  }
-  if (is_named != made.operation.candidate.generate_name.empty()) return std::nullopt;
-  const auto name = inside(at[FormPlan::kName]), uid = inside(at[FormPlan::kUid]), created = inside(at[FormPlan::kCreated]);
-  const auto revision = inside(at[FormPlan::kRevision]);
-  std::vector<Stencil::Place> given;  // By the server.
-  if (!is_named) given.push_back({name, texts.size() + Pattern::kName});
-  given.push_back({uid, texts.size() + Pattern::kUid});
-  given.push_back({created, texts.size() + Pattern::kNow});
-  if (!at[FormPlan::kOwners].empty()) {
-    const auto time = time_of_owner(at[FormPlan::kOwners]);
-    if (!made.has_writer || time != created) return std::nullopt;
-    given.push_back({time, texts.size() + Pattern::kNow});
-  }
+  const auto& free = plan_of(*made.operation.kind)->texts;
   const auto& meta = made.proposal.meta;
-  if (uid.empty() || uid != meta.uid || name.empty() || name != meta.name || created.empty() || revision.data() == nullptr)
+  std::vector<Found> found;
+  if (!cutter.cut(text, found, nullptr)) return std::nullopt;
+  std::vector<Stencil::Place> places, given;  // Given by the server.
+  std::string_view name, uid, created, owner;
+  std::size_t owners = 0, revisions = 0;
+  for (const auto& [is, said, place] : found) {
+    if (is == TextClass::kFree && free[place].path == kNamePath) name = said;
+    if (is == TextClass::kUid) uid = said;
+    if (is == TextClass::kCreated) created = said;
+    if (is == TextClass::kRevision) {
+      places.push_back({said, Stencil::kRevision});
+      ++revisions;
+    } else if (is == TextClass::kOwnerTime) {
+      owner = said;
+      ++owners;
+    } else if (is != TextClass::kFree) {
+      given.push_back({said, texts.size() + (is == TextClass::kUid ? Pattern::kUid : Pattern::kNow)});
+    } else if (!texts[place].text.empty()) {
+      if (said != texts[place].text) return std::nullopt;
+      places.push_back({said, place});
+    } else if (free[place].path == kNamePath) {
+      if (made.operation.candidate.generate_name.empty()) return std::nullopt;
+      given.push_back({said, texts.size() + Pattern::kName});
+    }
+  }
+  if (owners > 0) given.push_back({owner, texts.size() + Pattern::kNow});
+  const auto sent = static_cast<std::size_t>(std::ranges::count_if(texts, [](const auto& one) { return !one.text.empty(); }));
+  // Field owners, if any, are one: who wrote it now.
+  if (uid.empty() || uid != meta.uid || name.empty() || name != meta.name || created.empty()) return std::nullopt;
+  if (places.size() != sent + 1 || revisions != 1 || owners > 1 || (owners == 1 && (!made.has_writer || owner != created)))
     return std::nullopt;
 
   // What stands anywhere else as well was taken there by somebody.
@@ -153,8 +120,8 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
     const std::string_view raw(said.data() - 1, said.size() + 2);
     return count(text, raw) == count(body, raw) + static_cast<std::size_t>(std::ranges::count(given, said, &Stencil::Place::was));
   };
-  if (!std::ranges::all_of(places, is_explained, &Stencil::Place::was) || !std::ranges::all_of(given, is_explained, &Stencil::Place::was))
-    return std::nullopt;
+  const auto is_told = [&](const Stencil::Place& place) { return place.text == Stencil::kRevision || is_explained(place.was); };
+  if (!std::ranges::all_of(places, is_told) || !std::ranges::all_of(given, is_explained, &Stencil::Place::was)) return std::nullopt;
   places.insert(places.end(), given.begin(), given.end());
   const auto& made_up = made.operation.admission.notes.made_up;
   for (std::size_t i = 0; i < made_up.size(); ++i) {
@@ -163,7 +130,6 @@ std::optional<Stencil> stencil_of(std::string_view text, const FormPlan& plan, c
     for (auto found = text.find(own); found != std::string_view::npos; found = text.find(own, found + own.size()))
       places.push_back({text.substr(found, own.size()), texts.size() + Pattern::kMadeUp + i});
   }
-  places.push_back({revision, Stencil::kRevision});
   return Stencil::cut(text, std::move(places));
 }
 
@@ -177,7 +143,7 @@ std::optional<Pattern> pattern_of(const Made& made, std::string_view shown) {
               .labels = made.proposal.meta.labels,
               .annotations = draft.annotations,
               .circumstances = *draft.circumstances};
-  if (!shown.empty() && !(out.shown = stencil_of(shown, plan.sent, made))) return std::nullopt;
+  if (!shown.empty() && !(out.shown = stencil_of(shown, plan.shown, made))) return std::nullopt;
   for (const auto& [path, text] : made.proposal.meta.fields) out.fields.push_back({path, text, std::nullopt});
   for (std::size_t i = 0; i < draft.texts.size(); ++i) {
     if (draft.texts[i].text.empty()) continue;

@@ -11,6 +11,7 @@ using Found = TextCutter::Found;
 struct UpdatePlan {
   const FreeUpdateTexts& texts;
   TextCutter cutter;
+  explicit UpdatePlan(const FreeUpdateTexts& of) : texts(of), cutter(of) {}
 };
 
 /// Null: they always go the long way.
@@ -19,7 +20,7 @@ const UpdatePlan* plan_of(const WriteOperation& operation) {
     std::map<const FreeUpdateTexts*, UpdatePlan> plans;
     for (const auto& kind : model::all_kinds())
       for (const std::string_view subresource : {"", "status"})
-        if (const auto* texts = free_update_texts(kind, subresource)) plans.try_emplace(texts, UpdatePlan{*texts, TextCutter(*texts)});
+        if (const auto* texts = free_update_texts(kind, subresource)) plans.try_emplace(texts, *texts);
     return plans;
   }();
   const auto* texts = free_update_texts(*operation.kind, operation.subresource);
@@ -107,7 +108,7 @@ std::optional<Pattern> pattern_of(const UpdatePlan& plan, const Draft& draft, co
   std::vector<Found> found;
   if (!plan.cutter.cut(proposal.value, found, nullptr)) return std::nullopt;
   std::vector<Stencil::Place> places;
-  for (const auto& [is, text] : found) {
+  for (const auto& [is, text, _] : found) {
     const auto index = is == TextClass::kRevision ? Stencil::kRevision : index_of(draft.texts, is, text);
     if (!index) return std::nullopt;
     places.push_back({text, *index});

@@ -4,6 +4,7 @@
 
 #include "apiserver/writes/alike.h"
 #include "base/json_skip.h"
+#include "base/split.h"
 
 namespace berth::apiserver {
 
@@ -13,8 +14,8 @@ struct TextCutter::Cut {
   std::string* rest;
   const char* from;  ///< What is not in the rest yet.
 
-  void add(TextClass is, char form, std::string_view text) {
-    found.push_back({is, text});
+  void add(TextClass is, char form, std::string_view text, std::size_t place = 0) {
+    found.push_back({is, text, place});
     if (rest == nullptr) return;
     add_part(*rest, {from, text.data()});
     *rest += static_cast<char>(is);
@@ -23,25 +24,21 @@ struct TextCutter::Cut {
   }
 };
 
-TextCutter::TextCutter(const FreeUpdateTexts& texts) {
-  for (const auto& [path, is] : texts.places) add(path, is, false);
+TextCutter::TextCutter(const FreeUpdateTexts& texts) : places_(texts.places) {
+  for (const auto& place : places_) step_at(place.path).place = &place;
   for (const auto& [field, is] : texts.keys)
     keys_.push_back(field.empty() ? Key{R"("v:\")", R"(\"")", is} : Key{fmt::format(R"("k:{{\"{}\":\")", field), R"(\"})", is});
-  if (!keys_.empty()) add("metadata.managedFields.*.fieldsV1", std::nullopt, true);
+  if (!keys_.empty()) step_at("metadata.managedFields.*.fieldsV1").has_owners = true;
 }
 
-void TextCutter::add(std::string_view path, std::optional<TextClass> is, bool has_owners) {
+TextCutter::Step& TextCutter::step_at(std::string_view path) {
   Step* step = &root_;
-  for (std::size_t from = 0; from <= path.size();) {
-    const auto dot = std::min(path.find('.', from), path.size());
-    const auto key = path.substr(from, dot - from);
-    from = dot + 1;
+  for (const auto key : split(path, '.')) {
     auto next = std::ranges::find(step->below, key, &Step::key);
     if (next == step->below.end()) next = step->below.insert(next, Step{.key = std::string(key)});
     step = &*next;
   }
-  step->is = is;
-  step->has_owners = has_owners;
+  return *step;
 }
 
 bool TextCutter::cut(std::string_view json, std::vector<Found>& found, std::string* rest) const {
@@ -80,17 +77,20 @@ bool TextCutter::walk(const char*& at, const char* end, const Step& step, Cut& o
 
 bool TextCutter::take(std::string_view raw, const Step& step, Cut& out) {
   if (step.has_owners) return take_keys(raw, out);
-  if (!step.is) return true;
-  if (*step.is == TextClass::kKept) {
-    out.add(*step.is, 'x', raw);
+  if (step.place == nullptr) return true;
+  const auto& [_, is, fits] = *step.place;
+  const auto place = static_cast<std::size_t>(step.place - out.cutter.places_.data());
+  if (is == TextClass::kKept) {
+    out.add(is, 'x', raw, place);
     return true;
   }
   if (raw.size() < 2 || raw.front() != '"' || raw.back() != '"') return true;
   const auto text = raw.substr(1, raw.size() - 2);
-  const char form = form_of(*step.is, text);
-  if (form != '\0') out.add(*step.is, form, text);
+  const char form = form_of(is, text);
+  const bool is_one = form != '\0' && (fits == nullptr || fits(text));
+  if (is_one) out.add(is, form, text, place);
   // How it stands to those that are in order cannot be told.
-  return form != '\0' || !is_ordered(*step.is);
+  return is_one || !is_ordered(is);
 }
 
 bool TextCutter::take_keys(std::string_view fields, Cut& out) {

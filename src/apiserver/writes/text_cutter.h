@@ -1,4 +1,4 @@
-// Finds the free texts of an update in JSON, in one pass.
+// Finds free texts in JSON, in one pass.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,10 +13,13 @@ namespace berth::apiserver {
 class TextCutter {
  public:
   explicit TextCutter(const FreeUpdateTexts& texts);
+  TextCutter(const TextCutter&) = delete;
+  TextCutter& operator=(const TextCutter&) = delete;
 
   struct Found {
     TextClass is;
     std::string_view text;  ///< A view of the whole, without the quotes; of what is kept, all of it.
+    std::size_t place = 0;  ///< Among the places; of a key 0.
   };
   /// Appends the texts to `found` in their order and, if given, all else to `rest`: what differs in nothing but the texts gives the same
   /// rest. False: it is malformed, or something in it cannot be told from a free text.
@@ -24,18 +27,19 @@ class TextCutter {
 
  private:
   struct Step {
-    std::string key;  ///< "*": any.
-    std::optional<TextClass> is;
-    bool has_owners = false;  ///< fieldsV1.
+    std::string key;                                ///< "*": any.
+    const FreeUpdateTexts::Place* place = nullptr;  ///< Of texts_.
+    bool has_owners = false;                        ///< fieldsV1.
     std::vector<Step> below;
   };
   struct Cut;
-  void add(std::string_view path, std::optional<TextClass> is, bool has_owners);
+  Step& step_at(std::string_view path);
   static const Step* step_to(const Step& from, std::string_view key);
   static bool walk(const char*& at, const char* end, const Step& step, Cut& out);
   static bool take(std::string_view raw, const Step& step, Cut& out);
   static bool take_keys(std::string_view fields, Cut& out);
 
+  const std::vector<FreeUpdateTexts::Place> places_;
   Step root_;
   struct Key {
     std::string begin, end;
