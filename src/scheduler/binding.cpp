@@ -125,7 +125,9 @@ Tracked* Core::take_place_from(const HeldPtr& held) {
   const model::PodView& pod = held->info->view();
   const ObjectRef current = known(kPods, pod.meta.ns, pod.meta.name);
   post_turn();
-  if (current != nullptr && current->uid() == uid && !current->is_deleting()) want_node(current, PodGlance(current->text()), nullptr);
+  const bool is_there = current != nullptr && current->uid() == uid && !current->is_deleting();
+  const bool is_bound = is_there && !PodGlance(current->text()).node_name.empty();  // By somebody else.
+  if (is_there && !is_bound) want_node(current, PodGlance(current->text()), nullptr);
   Tracked* again = wanting(uid);
   if (again == nullptr) queue.done(uid);
   return again;
@@ -362,6 +364,26 @@ void Core::binding_done(const HeldPtr& held) {
   if (!held->is_assumed) pods.erase(held->entry.pod.uid);
 }
 
+/// Claims and volumes that nobody counts on any more are what the watch shows, whoever reserved them on top of whom.
+void Core::show_volumes_again(const Held& held) {
+  for (const placement::PreBindWrite& write : held.writes) {
+    const auto is_same = [&](const placement::PreBindWrite& other) {
+      return other.resource == write.resource && other.ns == write.ns && other.name == write.name;
+    };
+    const bool is_claim = write.resource == kClaims.resource;
+    if (!is_claim && write.resource != "persistentvolumes") continue;
+    const bool is_held = std::ranges::any_of(pods, [&](const auto& pod) {
+      const HeldPtr other = pod.second.held();
+      return other != nullptr && other.get() != &held && std::ranges::any_of(other->writes, is_same);
+    });
+    const ObjectRef seen = is_held ? nullptr : known({write.group, "v1", write.resource}, write.ns, write.name);
+    if (seen == nullptr) continue;
+    json::Value document = seen->document();
+    document.get_object()["kind"] = is_claim ? "PersistentVolumeClaim" : "PersistentVolume";
+    cluster.upsert(document);
+  }
+}
+
 void Core::give_place_back(const HeldPtr& held) {
   const placement::PodInfoPtr& info = held->info;
   const std::string& uid = held->entry.pod.uid;
@@ -371,6 +393,7 @@ void Core::give_place_back(const HeldPtr& held) {
     const TimePoint unreserving = meters.start();
     trial.undo(held->reservation);
     unreserve_claims(*held);
+    show_volumes_again(*held);
     meters.point("Unreserve", info->view().scheduler_name, meters.since(unreserving));
   }
   const bool was_assumed = assume_no_more(uid);

@@ -369,6 +369,7 @@ struct Core {
   void binding_failed(HeldPtr held, Step step, const std::string& why);
   /// Unreserve, and the room is free again unless the pod is bound.
   void give_place_back(const HeldPtr& held);
+  void show_volumes_again(const Held& held);
   void take_slot(Held& held);
   void give_slot(Held& held);
 

@@ -60,8 +60,8 @@ void Core::give_up_after(Turn turn, const placement::PostFilterResult& result) {
   std::optional<std::string> nominate;
   if (const placement::Candidate* choice = result.choice()) {
     nominate = preempt(turn.info, *choice);
-  } else if (!mine.nominated().empty() && !result.waits_for_victims) {
-    nominate = "";  // The room that was promised will not come.
+  } else if (!result.waits_for_victims && (!mine.nominated().empty() || !PodGlance(mine.object->text()).nominated.empty())) {
+    nominate = "";  // The room that was promised will not come, whoever promised it.
   }
   if (nominate) set_nominated(mine, *nominate);
   rejected(turn, message, nominate);

@@ -348,7 +348,8 @@ void Life::judge_rest() {
 
 /// No group waits of which enough could be placed.
 void Life::judge_groups_at_rest() {
-  if (!core_->are_groups_on() || subject.extenders) return;
+  const bool are_others_asked = subject.extenders || !subject.profiles.front().permit.empty();
+  if (!core_->are_groups_on() || are_others_asked) return;
   for (const std::string& name : server.names("podgroups")) {
     const auto group = core_->groups.find(name);
     std::vector<PodInfoPtr> waiting;

@@ -27,13 +27,13 @@ Profile permitting() {
   return out;
 }
 
-/// The recorded life, and ten, or BERTH_SEEDS, that are judged alone.
+/// The recorded life, and thirty, or BERTH_SEEDS, that are judged alone.
 void play(const char* name, Life::Subject subject) {
   const std::uint64_t first = subject.seed;
   const std::string text = Life(subject).run();
   if (!::testing::Test::HasFailure()) testing::expect_life(fmt::format("tests/scheduler/lives/{}.txt", name), first, text);
   const char* seeds = std::getenv("BERTH_SEEDS");
-  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : 10;
+  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : 30;
   for (std::uint64_t seed = 1; seed <= more && !::testing::Test::HasFailure(); ++seed) {
     subject.seed = 1000 * first + seed;
     (void)Life(subject).run();
