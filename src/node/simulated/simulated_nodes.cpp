@@ -329,6 +329,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   }
 
   void arm() {
+    if (in_flight >= options.max_writes_in_flight) return;  // What is due waits for an answer, which comes by here.
     const std::optional<TimePoint> next = fleet.next_wake();
     if (!next || (timer != TimerId::kNone && timer_at <= *next)) return;
     if (timer != TimerId::kNone) loop.cancel(timer);
