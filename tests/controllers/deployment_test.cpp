@@ -244,6 +244,9 @@ TEST_F(Rollout, RollsBackWhereTheOldAnnotationAsksForIt) {
   ask("0");
   EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 1}}));
   EXPECT_TRUE(world.api.saw("DeploymentRollback: Rolled back deployment \"w\" to revision 1"));
+  // What a set adds to its pods' labels is no part of the template, and the set that is there already is taken again.
+  EXPECT_EQ(json::find(deployment(), {"spec", "template", "metadata", "labels", "pod-template-hash"}), nullptr);
+  EXPECT_EQ(world.api.all(kinds().replica_set).size(), 2U);
   ask("7");
   EXPECT_TRUE(world.api.saw("DeploymentRollbackRevisionNotFound: Unable to find the revision to rollback to."));
   ask("3");

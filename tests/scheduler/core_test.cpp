@@ -2,9 +2,9 @@
 // (tests/scheduler/cases/*.yaml).
 //
 // A step is one thing that happens, and lists the effects that follow from it, in order; turns are taken and posted work is done as long as
-// there is any; "shows" are words of the metrics then. "group NAME" shows a PodGroup, "object" one of another kind. Effects: "condition
-// NAME STATUS", "bind POD to NODE", "patch POD STATUS", "delete POD", "get POD", "announce POD", "ask about POD", "tell POD REASON", "wake"
-// and "wake no more". An answer is for the oldest open effect of that name.
+// there is any; "shows" are words of the metrics then, "says" of what is written in the step. "group NAME" shows a PodGroup, "object" one
+// of another kind. Effects: "condition NAME STATUS", "bind POD to NODE", "patch POD STATUS", "delete POD", "get POD", "announce POD", "ask
+// about POD", "tell POD REASON", "wake" and "wake no more". An answer is for the oldest open effect of that name.
 #include "scheduler/core.h"
 
 #include <gtest/gtest.h>
@@ -86,9 +86,10 @@ class Desk {
 
   void play(const json::Value& step) {
     done_.clear();
+    bodies_.clear();
     core_->now = clock_.now();
     for (const auto& [key, value] : step.as_object()) {
-      const bool is_event = key != "then" && key != "with" && key != "left" && key != "shows";
+      const bool is_event = key != "then" && key != "with" && key != "left" && key != "shows" && key != "says";
       if (is_event) happen(key, std::string(json::as_view(value)), json::find(step, {"with"}));
     }
     settle();
@@ -97,6 +98,8 @@ class Desk {
     EXPECT_EQ(done_, wanted) << json::serialize(step);
     for (const json::Value& one : json::get_array(step, {"shows"}))
       EXPECT_NE(core_->meters.registry().expose().find(json::as_view(one)), std::string::npos) << json::as_view(one);
+    for (const json::Value& one : json::get_array(step, {"says"}))
+      EXPECT_NE(bodies_.find(json::as_view(one)), std::string::npos) << json::as_view(one) << " in " << bodies_;
     if (const json::Value* left = json::find(step, {"left"})) {
       EXPECT_EQ(core_->pods.size(), static_cast<std::size_t>(left->as_int64())) << json::serialize(step);
     }
@@ -360,6 +363,7 @@ class Desk {
 
   void take(const Request& request) {
     const std::string body = request.call.body, name = request.call.name;
+    bodies_ += body + "\n";
     std::string what = request.call.verb + " " + name;
     if (request.call.subresource == "binding") {
       const auto binding = json::parse(body);
@@ -403,6 +407,7 @@ class Desk {
   std::int64_t revision_ = 0;
   int uids_ = 0;
   std::vector<std::string> done_;
+  std::string bodies_;  ///< Of what was written in this step.
   std::vector<std::pair<std::string, Ask>> open_;
   std::map<Ask, std::vector<Candidate>> candidates_;
   std::map<Ask, std::string> updates_;          ///< What was to be written.
