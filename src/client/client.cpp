@@ -234,26 +234,46 @@ void Client::list(const Gvr& gvr, const std::string& ns, const ListOptions& opti
   call(list_call(gvr, ns, options), [done = std::move(done)](ApiResult<json::Value> result) { done(read_page(std::move(result))); });
 }
 
-net::HttpResponse send_and_wait(Client& client, const Call& call) {
-  struct Waiting {
-    Mutex mutex;
-    CondVar ready;
-    std::optional<HttpResponse> response BERTH_GUARDED_BY(mutex);
-  };
+struct PendingAnswer::State {
+  Client& client;
+  Call call;
+  Mutex mutex;
+  CondVar ready;
+  std::optional<HttpResponse> response BERTH_GUARDED_BY(mutex);
+  State(Client& c, Call what) : client(c), call(std::move(what)) {}
+};
+
+PendingAnswer::PendingAnswer(Client& client, Call call) : state_(std::make_shared<State>(client, std::move(call))) { send(); }
+PendingAnswer::~PendingAnswer() = default;
+PendingAnswer::PendingAnswer(PendingAnswer&&) noexcept = default;
+PendingAnswer& PendingAnswer::operator=(PendingAnswer&&) noexcept = default;
+
+void PendingAnswer::send() {
+  Client& client = state_->client;
+  client.transport()->send(make_request(state_->call, client.user_agent()), [state = state_](HttpResponse response) {
+    MutexLock lock(state->mutex);
+    state->response = std::move(response);
+    state->ready.notify_one();
+  });
+}
+
+HttpResponse PendingAnswer::wait() {
   for (int retries = 0;; ++retries) {
-    auto waiting = std::make_shared<Waiting>();
-    client.transport()->send(make_request(call, client.user_agent()), [waiting](HttpResponse response) {
-      MutexLock lock(waiting->mutex);
-      waiting->response = std::move(response);
-      waiting->ready.notify_one();
-    });
-    MutexLock lock(waiting->mutex);
-    waiting->ready.wait(waiting->mutex, [&]() BERTH_REQUIRES(waiting->mutex) { return waiting->response.has_value(); });
-    if (!asks_for_retry(*waiting->response) || retries == kMaxRetries) return std::move(*waiting->response);
+    HttpResponse response;
+    {
+      State& state = *state_;
+      MutexLock lock(state.mutex);
+      state.ready.wait(state.mutex, [&]() BERTH_REQUIRES(state.mutex) { return state.response.has_value(); });
+      response = *std::exchange(state.response, std::nullopt);
+    }
+    if (!asks_for_retry(response) || retries == kMaxRetries) return response;
     // The caller asked to be blocked, and the server for a pause.
-    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(waiting->response->headers))));
+    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))));
+    send();
   }
 }
+
+net::HttpResponse send_and_wait(Client& client, const Call& call) { return PendingAnswer(client, call).wait(); }
 
 ApiResult<json::Value> Client::call_and_wait(Call call) { return read_response(send_and_wait(*this, call), call.answer); }
 

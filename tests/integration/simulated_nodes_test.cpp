@@ -48,5 +48,27 @@ TEST_F(SimulatedNodeStories, WhoCameWhileNobodyWasThereGetsNoAddressOfThoseWhoRu
   EXPECT_EQ(holders.size(), 6U);
 }
 
+/// More nodes than may have a report under way.
+TEST(SimulatedNodesInGreatNumber, ThoseWhoWaitForAnswersLetTheOthersGoOn) {
+  std::vector<std::function<void(net::HttpResponse)>> unanswered;
+  bool holds = false;
+  WorldOptions options{.nodes = 300};
+  options.intercept_nodes = [&](const net::HttpRequest& request, std::function<void(net::HttpResponse)>& done) {
+    if (!holds || request.path.find("/leases/") == std::string::npos) return false;
+    unanswered.push_back(std::move(done));
+    return true;
+  };
+  World world(options);
+  holds = true;
+  world.run(seconds(15));
+  EXPECT_EQ(unanswered.size(), 256U) << "no more are sent";
+  world.create("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: nginx}]}\n");
+  holds = false;
+  for (const auto& done : std::exchange(unanswered, {})) done({200, {}, "{}"});
+  world.run(seconds(60));
+  for (const json::Value& pod : world.pods()) EXPECT_EQ(json::get_string(pod, {"status", "phase"}), "Running");
+  EXPECT_TRUE(unanswered.empty());
+}
+
 }  // namespace
 }  // namespace berth::integration

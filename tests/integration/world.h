@@ -24,7 +24,8 @@ struct WorldOptions {
   int zones = 3;
   /// How long pods take to stop, if their grace period lets them.
   Duration stop_delay = std::chrono::milliseconds(200);
-  Interceptor intercept;
+  Interceptor intercept;        ///< Of the scheduler's requests.
+  Interceptor intercept_nodes;  ///< Of the simulated nodes'.
   scheduler::SchedulerOptions scheduler;
   controllers::ManagerOptions controllers;
 };
@@ -106,7 +107,8 @@ class World {
     api_.reset();
   }
   void start_nodes() {
-    node_client_ = std::make_unique<client::Client>(node_link_, &loop_, "nodes");
+    auto transport = std::make_shared<InterceptedTransport>(node_link_, options_.intercept_nodes);
+    node_client_ = std::make_unique<client::Client>(std::move(transport), &loop_, "nodes");
     node::simulated::SimulatedNodesOptions nodes;
     nodes.nodes = options_.nodes;
     nodes.zones = options_.zones;
