@@ -181,7 +181,7 @@ TEST_F(Sent, AListIsReadPageByPage) {
   }));
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
   ASSERT_EQ(script.requests.size(), 2U);
-  EXPECT_EQ(script.last(), "GET /apis/apps/v1/deployments?continue=t%261&limit=5000");
+  EXPECT_EQ(script.last(), "GET /apis/apps/v1/deployments?limit=500&continue=t%261");
   pages();
   std::vector<std::string> texts;
   ASSERT_TRUE(list_all_texts(client, "apps", "deployments", [&](std::string_view one) { texts.emplace_back(one); }));

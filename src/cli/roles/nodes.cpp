@@ -104,8 +104,7 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--label", flags.labels, "KEY=VALUE for every node; may be repeated");
   app.add_option("--start-delay", flags.start_delay, "how long a pod's containers take to start")->capture_default_str();
   app.add_option("--stop-delay", flags.stop_delay, "how long they take to stop")->capture_default_str();
-  app.add_option("--lease-period", flags.lease_period,
-                 "between heartbeats; by default a quarter of the kubelet's nodeLeaseDurationSeconds");
+  app.add_option("--lease-period", flags.lease_period, "between heartbeats; without it a quarter of nodeLeaseDurationSeconds");
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")
       ->capture_default_str()
