@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "store/sqlite/read_ahead.h"
 #include "tests/store/store_fixture.h"
 
 namespace berth::store {
@@ -345,6 +346,30 @@ TEST(SqliteStore, AMissingEndIsNoticedByWhoReads) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_NE(read.error().message.find("the records after revision 3 are missing"), std::string::npos) << read.error().message;
+}
+
+TEST(SqliteStore, ReadingAheadEndsWithTheReaderWhereverHeIs) {
+  TemporaryDirectory directory;
+  const std::string path = directory.file("s.db");
+  constexpr Revision kLast = 110'000;
+  fill(path, 0);
+  const auto store = open_or_fail(path);
+  std::vector<Record> records;
+  for (Revision r = 1; r <= kLast; ++r) records.push_back(put(r, 10));
+  ASSERT_TRUE(store->commit(records, false));
+  for (const Revision stop : {kLast, kLast / 2, Revision{0}}) {
+    auto own = sqlite::open(path);
+    ASSERT_TRUE(own);
+    sqlite::ReadAhead ahead(std::move(*own), path, kLast);
+    Revision reached = 0;
+    const auto read = store->read_back([](const RecordHead&) { return true; },
+                                       [&](const Record& record) -> Result<void> {
+                                         ahead.reached(reached = record.revision);
+                                         return reached == stop ? fail(ErrorCode::kInternal, "enough") : Result<void>();
+                                       });
+    EXPECT_EQ(read.has_value(), stop == 0);
+    EXPECT_EQ(reached, std::max<Revision>(stop, 1)) << "nobody is in its way";
+  }
 }
 
 TEST(SqliteStore, WhatIsReadBackIsWholeWhereItIsLookedAt) {

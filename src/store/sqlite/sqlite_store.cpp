@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "store/sqlite/read_ahead.h"
 
 namespace berth::store::sqlite {
 namespace {
@@ -19,6 +20,7 @@ constexpr int kPageBytes = 16384;           // About seven pods a page; a small 
 constexpr int kCheckpointFrames = 2048;     // 32 MiB of log start a checkpoint …
 constexpr int kNearlyDoneFrames = 256;      // … and at most 4 MiB of rest are left to a commit.
 constexpr std::uintmax_t kQuickCheckBytes = 64 << 20;
+constexpr std::uintmax_t kReadAheadBytes = 256 << 20;  // Above, a file is worth a thread that reads ahead.
 constexpr Revision kCompactionSlice = 2000;
 
 constexpr const char* kSchema =
@@ -353,6 +355,10 @@ Result<void> SqliteStore::read(Revision after, const std::function<Result<void>(
 Result<void> SqliteStore::read_back(const std::function<bool(const RecordHead&)>& wants, const std::function<Result<void>(Record)>& each) {
   auto select = prepare(db_.get(), options_.path, fmt::format("{} ORDER BY revision DESC", kRecords));
   if (!select) return std::unexpected(select.error());
+  std::optional<ReadAhead> ahead;
+  std::error_code none;
+  if (std::filesystem::file_size(options_.path, none) > kReadAheadBytes && !none)
+    if (auto own_connection = sqlite::open(options_.path)) ahead.emplace(std::move(*own_connection), options_.path, state_.last_revision);
   sqlite3_stmt* s = select->get();
   Revision next = state_.last_revision;  // Of those that are not compacted each is there.
   auto done = for_each_row(s, [&]() -> Result<void> {
@@ -360,6 +366,7 @@ Result<void> SqliteStore::read_back(const std::function<bool(const RecordHead&)>
                           sqlite3_column_type(s, 5) == SQLITE_NULL};
     if (next > state_.compacted_revision && head.revision != next) return std::unexpected(missing(next));
     next = head.revision - 1;
+    if (ahead) ahead->reached(head.revision);
     if (!wants(head)) return {};
     auto record = record_of(s);
     if (!record) return std::unexpected(record.error());
