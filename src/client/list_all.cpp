@@ -21,10 +21,13 @@ ApiResult<void> for_each_item(Client& client, const Gvr& gvr, const std::functio
   while (next) {
     const net::HttpResponse response = next->wait();
     next.reset();
-    if (response.status < 200 || response.status > 299) return std::unexpected(status_of(response));
     std::array<std::string_view, 2> raw;
-    if (!scanner.scan(response.body, raw)) return std::unexpected(transport_error("the server's answer is no list"));
-    if (const std::string token(json::unquote(raw[0])); !token.empty()) next = page(token);
+    const bool is_json = scanner.scan(response.body, raw);
+    const std::string token(is_json ? json::unquote(raw[0]) : std::string());
+    const bool is_expired = response.status == 410 && !token.empty();
+    if (!is_expired && (response.status < 200 || response.status > 299)) return std::unexpected(status_of(response));
+    if (!is_json) return std::unexpected(transport_error("the server's answer is no list"));
+    if (!token.empty()) next = page(token);
     const auto visit_object = [&](std::string_view item) {
       if (item.starts_with('{')) visit(item);
     };

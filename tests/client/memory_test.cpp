@@ -188,12 +188,21 @@ TEST_F(Sent, AListIsReadPageByPage) {
   EXPECT_EQ(texts,
             (std::vector<std::string>{R"({"metadata":{"name":"a"}})", R"({"metadata":{"name":"b"}})", R"({"metadata":{"name":"c"}})"}));
   EXPECT_EQ(script.last(), "GET /apis/apps/v1/deployments?limit=500&continue=t%261");
+  texts.clear();
+  script.answers = {answer(200, R"({"metadata":{"continue":"t1"},"items":[{"metadata":{"name":"a"}}]})"),
+                    answer(410, R"({"kind":"Status","code":410,"reason":"Expired","metadata":{"continue":"t2"}})"),
+                    answer(200, R"({"metadata":{},"items":[{"metadata":{"name":"b"}}]})")};
+  ASSERT_TRUE(list_all_texts(client, "apps", "deployments", [&](std::string_view one) { texts.emplace_back(one); }))
+      << "it goes on with what there is";
+  EXPECT_EQ(texts, (std::vector<std::string>{R"({"metadata":{"name":"a"}})", R"({"metadata":{"name":"b"}})"}));
+  EXPECT_EQ(script.last(), "GET /apis/apps/v1/deployments?limit=500&continue=t2");
   const auto fails = [&](net::HttpResponse first) {
     script.answers = {std::move(first)};
     const auto whole = list_all_texts(client, "apps", "deployments", [](std::string_view) {});
     return whole ? 200 : whole.error().code;
   };
   EXPECT_EQ(fails(answer(403)), 403);
+  EXPECT_EQ(fails(answer(410)), 410) << "there is nothing to go on with";
   EXPECT_EQ(fails(answer(200, "nonsense")), 0);
   EXPECT_EQ(fails(answer(200, R"({"items":5})")), 0);
   EXPECT_EQ(fails(answer(200, R"({"items":null})")), 200);
