@@ -406,11 +406,23 @@ TEST(KubeletConfig, WordsOfAWrongTypeAreNamedOneByOne) {
       << "null leaves what is there";
 }
 
+TEST(KubeletConfig, AStatusThatIsLookedAtAsOftenAsSaidIsReportedAsOften) {
+  const auto reported = [](const char* text) {
+    const auto settings = read_kubelet_configuration(*json::parse_yaml(text));
+    return settings ? settings->node_status_report_frequency_ns / 1'000'000'000 : -1;
+  };
+  EXPECT_EQ(reported("maxPods: 5\n"), 300);
+  EXPECT_EQ(reported("nodeStatusUpdateFrequency: 10s\n"), 10);
+  EXPECT_EQ(reported("nodeStatusUpdateFrequency: 10s\nnodeStatusReportFrequency: 1m\n"), 60);
+  EXPECT_EQ(reported("nodeStatusReportFrequency: 1m\n"), 60);
+}
+
 /// What /configz shows is read as what it was made of.
 TEST(KubeletConfig, WhatIsShownIsReadAgain) {
   const auto settings = read_kubelet_configuration(*json::parse_yaml(R"(
 staticPodPath: /etc/pods
 nodeStatusUpdateFrequency: 11s
+nodeStatusReportFrequency: 12s
 nodeLeaseDurationSeconds: 41
 imageMinimumGCAge: 3m
 imageMaximumGCAge: 4m
@@ -447,6 +459,7 @@ crashLoopBackOff: {maxContainerRestartPeriod: 17s}
   for (const auto& [field, value] : std::vector<std::pair<const char*, const char*>>{
            {"staticPodPath", R"("/etc/pods")"},
            {"nodeStatusUpdateFrequency", R"("11s")"},
+           {"nodeStatusReportFrequency", R"("12s")"},
            {"nodeLeaseDurationSeconds", "41"},
            {"imageMinimumGCAge", R"("3m0s")"},
            {"imageMaximumGCAge", R"("4m0s")"},

@@ -369,15 +369,17 @@ TEST(Fleet, NewNodesAreMadeHoweverMuchPodsHaveToTell) {
   EXPECT_LE(before, 1) << "they take turns";
 }
 
-TEST(Fleet, RenewsInAQuarterOfTheDurationThatItsKubeletsHave) {
+TEST(Fleet, RenewsAndReportsAsItsKubeletsAreTold) {
   FleetOptions options;
   options.kubelet.node_lease_duration_seconds = 80;
+  options.kubelet.node_status_report_frequency_ns = 25'000'000'000;
   FakeServer server(options);
   server.fleet.add_node(node_spec(0), kStart);
   server.run_until(kStart + 5s);
   server.writes.clear();
   server.run_until(kStart + 105s);
   EXPECT_EQ(server.count(Write::Kind::kRenewLease), 5);
+  EXPECT_EQ(server.count(Write::Kind::kNodeStatus), 4);
   EXPECT_NE(server.writes.back().body.find(R"("leaseDurationSeconds":80)"), std::string::npos) << server.writes.back().body;
 }
 

@@ -30,7 +30,7 @@ const CLI::Range kNodeCount(0, node::simulated::kMostNodes);
 
 struct NodesFlags {
   std::string cpu = "32", memory = "256Gi", pods = "110";
-  std::string start_delay = "0s", stop_delay = "200ms", lease_period, status_period = "5m", events = "warnings";
+  std::string start_delay = "0s", stop_delay = "200ms", lease_period, status_period, events = "warnings";
   std::string scenario, devices;
   std::vector<std::string> labels;
   Compatibility compatibility;
@@ -42,12 +42,12 @@ void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& fi
     if (!quantity || quantity->sign() < 0) findings.error(fmt::format("--{}: \"{}\" is not a quantity", name, text));
     options.node_template.capacity[name] = text;
   }
-  Duration lease_period{};
+  Duration lease_period{}, status_period{};
   for (const auto& [name, text, least, out] :
        {std::tuple("start-delay", flags.start_delay, Duration::zero(), &options.fleet.start_delay),
         std::tuple("stop-delay", flags.stop_delay, Duration::zero(), &options.fleet.stop_delay),
         std::tuple("lease-period", flags.lease_period, Duration(std::chrono::seconds(1)), &lease_period),
-        std::tuple("status-period", flags.status_period, Duration(std::chrono::seconds(1)), &options.fleet.status_period)}) {
+        std::tuple("status-period", flags.status_period, Duration(std::chrono::seconds(1)), &status_period)}) {
     if (text.empty()) continue;
     const auto duration = parse_go_duration(text);
     if (!duration || *duration < least)
@@ -56,6 +56,7 @@ void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& fi
       *out = *duration;
   }
   if (lease_period > Duration::zero()) options.fleet.lease_period = lease_period;
+  if (status_period > Duration::zero()) options.fleet.status_period = status_period;
   for (const std::string& label : flags.labels) {
     const std::size_t equals = label.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -105,7 +106,8 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--start-delay", flags.start_delay, "how long a pod's containers take to start")->capture_default_str();
   app.add_option("--stop-delay", flags.stop_delay, "how long they take to stop")->capture_default_str();
   app.add_option("--lease-period", flags.lease_period, "between heartbeats; without it a quarter of nodeLeaseDurationSeconds");
-  app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
+  app.add_option("--status-period", flags.status_period,
+                 "between node status reports without a change; without it nodeStatusReportFrequency");
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "warnings", "all"}));

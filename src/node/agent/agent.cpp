@@ -137,6 +137,7 @@ class AgentImpl final : public Agent {
                                                           client::EventRecorderOptions{.component = "kubelet", .host = options_.node_name});
       NodeReporterOptions reporting{.node_name = options_.node_name, .labels = options_.labels, .taints = options_.taints};
       reporting.status_period = Duration(options_.settings.node_status_update_frequency_ns / 1000);
+      reporting.full_report_period = Duration(options_.settings.node_status_report_frequency_ns / 1000);
       reporting.lease_duration_seconds = options_.settings.node_lease_duration_seconds;
       reporter_ = std::make_unique<NodeReporter>(
           client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },

@@ -210,6 +210,7 @@ constexpr std::string_view kActing[] = {"evictionHard",
                                         "localStorageCapacityIsolation",
                                         "staticPodPath",
                                         "nodeStatusUpdateFrequency",
+                                        "nodeStatusReportFrequency",
                                         "nodeLeaseDurationSeconds",
                                         "containerLogMaxFiles",
                                         "containerLogMaxSize",
@@ -349,6 +350,8 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read(value, key, s.local_storage_capacity_isolation);
   else if (key == "nodeStatusUpdateFrequency")
     decoder.read_duration(value, key, s.node_status_update_frequency_ns);
+  else if (key == "nodeStatusReportFrequency")
+    decoder.read_duration(value, key, s.node_status_report_frequency_ns);
   else if (key == "nodeLeaseDurationSeconds")
     decoder.read_int32(value, key, s.node_lease_duration_seconds);
   else if (key == "containerLogMaxFiles")
@@ -380,6 +383,9 @@ void apply_defaults(KubeletSettings& s) {
   if (s.topology_manager_policy.empty()) s.topology_manager_policy = "none";
   if (s.topology_manager_scope.empty()) s.topology_manager_scope = "container";
   if (s.image_minimum_gc_age_ns == 0) s.image_minimum_gc_age_ns = 120'000'000'000;
+  // Who says how often it is looked at the status, and no more, has it reported as often (SetDefaults_KubeletConfiguration).
+  if (s.node_status_report_frequency_ns == 0)
+    s.node_status_report_frequency_ns = s.node_status_update_frequency_ns == 0 ? 300'000'000'000 : s.node_status_update_frequency_ns;
   if (s.node_status_update_frequency_ns == 0) s.node_status_update_frequency_ns = 10'000'000'000;
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;
   if (s.container_log_max_files == 0) s.container_log_max_files = 5;
@@ -447,6 +453,7 @@ TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& docume
   Decoder decoder;
   KubeletSettings settings;
   settings.eviction_pressure_transition_period_ns = 0;
+  settings.node_status_update_frequency_ns = settings.node_status_report_frequency_ns = 0;
   for (const auto& [key, value] : document.get_object()) {
     read_field(decoder, settings, key, value);
     if (!decoder.fatal_error.empty()) return std::unexpected(decoder.fatal_error);

@@ -38,7 +38,8 @@ struct KubeletSettings {
   bool local_storage_capacity_isolation = true;
   std::string static_pod_path;
   std::int64_t node_status_update_frequency_ns = 10'000'000'000, node_lease_duration_seconds = 40;
-  std::string container_log_max_size = "10Mi";  ///< A quantity of bytes, before a log is rotated.
+  std::int64_t node_status_report_frequency_ns = 300'000'000'000;  ///< Of a status in which nothing changed.
+  std::string container_log_max_size = "10Mi";                     ///< A quantity of bytes, before a log is rotated.
   int container_log_max_files = 5;
   std::vector<std::string> allowed_unsafe_sysctls;
   std::vector<std::string> cluster_dns;  ///< Name servers that pods get.

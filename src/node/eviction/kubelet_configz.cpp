@@ -39,6 +39,7 @@ json::Object kubelet_configuration(const KubeletSettings& s) {
   if (!s.reserved_system_cpus.empty()) out["reservedSystemCPUs"] = s.reserved_system_cpus;
   if (!s.static_pod_path.empty()) out["staticPodPath"] = s.static_pod_path;
   out["nodeStatusUpdateFrequency"] = go_duration(s.node_status_update_frequency_ns);
+  out["nodeStatusReportFrequency"] = go_duration(s.node_status_report_frequency_ns);
   out["nodeLeaseDurationSeconds"] = s.node_lease_duration_seconds;
   out["imageMinimumGCAge"] = go_duration(s.image_minimum_gc_age_ns);
   out["imageMaximumGCAge"] = go_duration(s.image_maximum_gc_age_ns);

@@ -9,6 +9,7 @@ namespace berth::node::simulated {
 namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
+constexpr Duration kShortestReport = std::chrono::seconds(1);
 constexpr Duration kSecondLook = std::chrono::seconds(1);
 constexpr std::size_t kMaxQueuedEvents = 10'000;
 
@@ -32,13 +33,17 @@ Duration Fleet::lease_period() const {
   return options_.lease_period.value_or(std::chrono::seconds(options_.kubelet.node_lease_duration_seconds) / 4);
 }
 
+Duration Fleet::status_period() const {
+  return options_.status_period.value_or(std::max(Duration(options_.kubelet.node_status_report_frequency_ns / 1000), kShortestReport));
+}
+
 void Fleet::start_node(NodeRef node, TimePoint now) {
   offer(*node);
   take_index(node->spec.index, 1);
   last_index_ = node->spec.index;
   // Heartbeats are spread over their period, so that thousands of nodes make an even load.
   node->next_lease = now + lease_period() * (node->spec.index % 997) / 997;
-  node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + lease_period();
+  node->next_status = now + status_period() * (node->spec.index % 991) / 991 + lease_period();
   nodes_.emplace(node->spec.name, node);
   enqueue(node);
 }
@@ -131,7 +136,7 @@ void Fleet::end_steadiness(const NodeRef& node, TimePoint now) {
   if (!node->is_steady) return;
   node->is_steady = false;
   while (node->next_lease <= now) node->next_lease += lease_period();
-  while (node->next_status <= now) node->next_status += options_.status_period;
+  while (node->next_status <= now) node->next_status += status_period();
   node->last_word = std::max(now - (node->next_lease - lease_period()), Duration(0));
   enqueue(node);
 }
@@ -292,7 +297,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   }
   if (node.is_dead) {
     node.next_lease = now + lease_period();
-    node.next_status = now + options_.status_period;
+    node.next_status = now + status_period();
     return std::nullopt;
   }
   if (!node.missing_labels.empty()) {
@@ -302,7 +307,7 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   }
   if (node.needs_status || (node.next_status <= now && !node.is_steady)) {
     node.needs_status = false;
-    while (node.next_status <= now) node.next_status += options_.status_period;
+    while (node.next_status <= now) node.next_status += status_period();
     return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
   }
   if (auto told = topology_write(node, now)) return told;

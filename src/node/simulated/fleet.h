@@ -53,8 +53,8 @@ struct NodeTemplate {
 struct FleetOptions {
   std::string name = "default";
   std::string kubelet_version{kBuildVersion};
-  std::optional<Duration> lease_period;  ///< Absent: a quarter of `kubelet`'s node_lease_duration_seconds, as a kubelet renews.
-  Duration status_period = std::chrono::minutes(5);
+  std::optional<Duration> lease_period;   ///< Absent: a quarter of `kubelet`'s node_lease_duration_seconds, as a kubelet renews.
+  std::optional<Duration> status_period;  ///< Between reports without a change; absent: its node_status_report_frequency_ns.
   /// Leases say that they are renewed until they say otherwise, and are not (kHeartbeatsAnnotation): who reads them by that rule sees the
   /// same, and a day of a thousand idle nodes costs nothing. For simulations.
   bool steady_heartbeats = false;
@@ -217,6 +217,7 @@ class Fleet {
   [[nodiscard]] std::string lease_body(const Node& node, TimePoint renewed, const std::string& heartbeats) const;
 
   [[nodiscard]] Duration lease_period() const;
+  [[nodiscard]] Duration status_period() const;
 
   FleetOptions options_;
   DocumentSource documents_;
