@@ -136,9 +136,7 @@ class AgentImpl final : public Agent {
       recorder_ = std::make_unique<client::EventRecorder>(client_,
                                                           client::EventRecorderOptions{.component = "kubelet", .host = options_.node_name});
       NodeReporterOptions reporting{.node_name = options_.node_name, .labels = options_.labels, .taints = options_.taints};
-      reporting.status_period = Duration(options_.settings.node_status_update_frequency_ns / 1000);
-      reporting.full_report_period = Duration(options_.settings.node_status_report_frequency_ns / 1000);
-      reporting.lease_duration_seconds = options_.settings.node_lease_duration_seconds;
+      reporting.take(options_.settings);
       reporter_ = std::make_unique<NodeReporter>(
           client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
           [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); });

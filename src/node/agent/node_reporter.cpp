@@ -11,6 +11,12 @@ const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 }  // namespace
 
+void NodeReporterOptions::take(const eviction::KubeletSettings& settings) {
+  status_period = Duration(settings.node_status_update_frequency_ns / 1000);
+  full_report_period = Duration(settings.node_status_report_frequency_ns / 1000);
+  lease_duration_seconds = settings.node_lease_duration_seconds;
+}
+
 NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts,
                            std::function<void()> registered,
                            std::function<void(const std::string& type, const std::string& reason, const std::string& message)> event)

@@ -7,6 +7,7 @@
 #include "base/lifeline.h"
 #include "client/client.h"
 #include "node/agent/node_status.h"
+#include "node/eviction/kubelet_config.h"
 
 namespace berth::node::agent {
 
@@ -17,6 +18,8 @@ struct NodeReporterOptions {
   Duration status_period = std::chrono::seconds(10);
   Duration full_report_period = std::chrono::minutes(5);
   std::int64_t lease_duration_seconds = 40;
+  /// How often it reports, and how long its Lease lasts.
+  void take(const eviction::KubeletSettings& settings);
 };
 
 /// Lives on its client's loop: every call, and the destructor.
