@@ -106,8 +106,7 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--start-delay", flags.start_delay, "how long a pod's containers take to start")->capture_default_str();
   app.add_option("--stop-delay", flags.stop_delay, "how long they take to stop")->capture_default_str();
   app.add_option("--lease-period", flags.lease_period, "between heartbeats; without it a quarter of nodeLeaseDurationSeconds");
-  app.add_option("--status-period", flags.status_period,
-                 "between node status reports without a change; without it nodeStatusReportFrequency");
+  app.add_option("--status-period", flags.status_period, "between unchanged reports; without it nodeStatusReportFrequency");
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "warnings", "all"}));
