@@ -345,6 +345,23 @@ TEST(Fleet, PodsReportBeforeNodesThatMerelyLiveUntilLeasesAreLate) {
   EXPECT_EQ(kinds_of_the_next(100), (Kinds{{Write::Kind::kPodStatus, 60}}));
 }
 
+TEST(Fleet, ALeaseThatHasNoTimeToLoseIsRenewedBeforeAnyPodReports) {
+  FleetOptions options;
+  options.lease_period = 40s;  // As long as the Lease lasts.
+  FakeServer server(options);
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart);
+  server.now = kStart + 39s;
+  for (int i = 0; i < 10; ++i) server.fleet.observe_pod(simple_pod("p" + std::to_string(i)), server.now);
+  EXPECT_EQ(server.fleet.next_write(server.now)->kind, Write::Kind::kPodStatus);
+  server.now = kStart + 40s;
+  server.fleet.advance(server.now);
+  EXPECT_EQ(server.fleet.next_write(server.now)->kind, Write::Kind::kNodeStatus) << "its first report is due as well";
+  server.fleet.finish_write({Write::Kind::kNodeStatus, "", "node-1", "", ""}, {}, server.now);
+  EXPECT_EQ(server.fleet.next_write(server.now)->kind, Write::Kind::kRenewLease);
+  EXPECT_EQ(server.fleet.next_write(server.now)->kind, Write::Kind::kPodStatus);
+}
+
 TEST(Fleet, HeartbeatsGoOnOnceNoPodHasReportedForAWhile) {
   FakeServer server;
   for (int i = 0; i < 10; ++i) server.fleet.add_node(node_spec(i), kStart);

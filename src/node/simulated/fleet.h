@@ -218,6 +218,8 @@ class Fleet {
 
   [[nodiscard]] Duration lease_period() const;
   [[nodiscard]] Duration status_period() const;
+  /// How late a renewal may be where pods have much to tell.
+  [[nodiscard]] Duration renewal_slack() const;
 
   FleetOptions options_;
   DocumentSource documents_;

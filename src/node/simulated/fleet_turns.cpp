@@ -83,7 +83,13 @@ TimePoint Fleet::next_due(const Node& node) {
 /// pods tell first, until the Lease that waits longest would soon run out. A kubelet of a busy cluster is late, too.
 std::optional<TimePoint> Fleet::renewals_from() const {
   if (renewals_.empty()) return std::nullopt;
-  return std::min(last_report_ + kBusy, renewals_.front().first + 2 * lease_period());
+  return std::min(last_report_ + kBusy, renewals_.front().first + renewal_slack());
+}
+
+/// Never more than a Lease has: one whose period is set close to its duration is renewed in time.
+Duration Fleet::renewal_slack() const {
+  const Duration lasts = std::chrono::seconds(options_.kubelet.node_lease_duration_seconds);
+  return std::max(lasts * 3 / 4 - lease_period(), Duration::zero());
 }
 
 /// Nodes and pods take turns: very many of one must not keep every one of the other waiting.
@@ -111,7 +117,7 @@ std::optional<Write> Fleet::next_report(TimePoint now) {
 }
 
 std::optional<Write> Fleet::next_renewal(TimePoint now, bool only_late) {
-  while (!renewals_.empty() && (only_late ? renewals_.front().first + 2 * lease_period() : *renewals_from()) <= now) {
+  while (!renewals_.empty() && (only_late ? renewals_.front().first + renewal_slack() : *renewals_from()) <= now) {
     const NodeRef node = std::move(renewals_.front().second);
     renewals_.pop_front();
     if (node->queue != Node::Queue::kRenewals) continue;
