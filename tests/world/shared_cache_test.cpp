@@ -37,8 +37,9 @@ class Recorder final : public apiserver::WatchSink {
 
 /// One server's cache, with a watch from its beginning.
 struct Side {
-  Side(Etcd& etcd, VirtualLoop& loop, std::uint64_t seed) : loop(loop), link(std::make_shared<EtcdLink>(etcd, seed)) {
-    auto opened = apiserver::etcd::open_shared_cache(link, loop, {}, {}, std::chrono::hours(1), &loop);
+  Side(Etcd& etcd, VirtualLoop& loop, std::uint64_t seed, std::size_t expiring_bytes = 0)
+      : loop(loop), link(std::make_shared<EtcdLink>(etcd, seed)) {
+    auto opened = apiserver::etcd::open_shared_cache(link, loop, {.expiring_bytes = expiring_bytes}, {}, std::chrono::hours(1), &loop);
     EXPECT_TRUE(opened.has_value());
     cache = std::move(*opened);
     seen = std::make_shared<Recorder>();
@@ -391,6 +392,82 @@ TEST(SharedCaches, SeeOneHistory) {
     }
     EXPECT_GT(done, 20U) << "seed " << seed << " tells nothing";
   }
+}
+
+class ExpiringOverEtcd : public testing::Test {
+ protected:
+  void SetUp() override { loop_.run_for(seconds(1)); }
+  static std::string event_key(std::string_view name) { return apiserver::make_key("", "events", "default", name); }
+  /// An Event of some 1,000 bytes; a second passes.
+  void tell(Side& side, std::string_view name) {
+    apiserver::Proposal proposal;
+    proposal.key = event_key(name);
+    auto encoded = apiserver::encode_object(*json::parse(fmt::format(
+        R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"lastTimestamp":"{1}","message":"{2}"}})",
+        name, format_rfc3339(loop_.now()), std::string(800, 'm'))));
+    proposal.meta = apiserver::extract_meta(proposal.key, encoded.value, std::chrono::hours(1));
+    proposal.value = std::move(encoded.value);
+    proposal.revision_offset = encoded.revision_offset;
+    proposal.expires_at = loop_.now() + std::chrono::hours(1);
+    side.cache->propose(std::move(proposal), [](const ProposeResult& result) { EXPECT_TRUE(result.has_value()); });
+    loop_.run_for(seconds(1));
+  }
+  static std::string told_by(const Side& side) {
+    std::string out;
+    for (const char* name : {"a", "b", "c", "d", "e", "f"})
+      if (side.cache->get(event_key(name)) != nullptr) out += name;
+    return out;
+  }
+  VirtualLoop loop_{TimePoint(std::chrono::hours(24 * 365 * 50))};
+  Etcd etcd_{loop_};
+};
+
+TEST_F(ExpiringOverEtcd, WhatWasWrittenLongestAgoGoesFirstWhoeverWroteIt) {
+  Side a(etcd_, loop_, 1, 5000), b(etcd_, loop_, 2, 5000);
+  a.put("stays", std::string(20'000, 'x'));  // What does not go by itself counts for nothing.
+  for (const char* name : {"a", "b", "c"}) tell(a, name);
+  tell(b, "d");
+  loop_.run_for(seconds(5));
+  EXPECT_EQ(told_by(a), "abcd");
+  tell(b, "a");  // Said again: the youngest.
+  tell(a, "e");
+  loop_.run_for(seconds(5));
+  EXPECT_EQ(told_by(a), "acde");
+  EXPECT_EQ(told_by(b), "acde");
+  EXPECT_EQ(a.cache->expired_early() + b.cache->expired_early(), 1U) << "two servers of one bound delete it once";
+  EXPECT_NE(a.value_of("stays"), "");
+}
+
+TEST_F(ExpiringOverEtcd, AServerThatStartsKnowsWhichAreOldest) {
+  Side a(etcd_, loop_, 1);
+  for (const char* name : {"d", "c", "b", "a", "e", "f"}) tell(a, name);
+  loop_.run_for(seconds(5));
+  EXPECT_EQ(told_by(a), "abcdef") << "there is no bound";
+  Side b(etcd_, loop_, 2, 3000);
+  loop_.run_for(seconds(5));
+  EXPECT_EQ(told_by(a), "ef");
+  EXPECT_EQ(b.cache->expired_early(), 4U);
+  // Those that are deleted make room.
+  apiserver::Proposal deletion;
+  deletion.key = event_key("e");
+  deletion.is_delete = true;
+  a.cache->propose(std::move(deletion), [](const ProposeResult& result) { EXPECT_TRUE(result.has_value()); });
+  tell(a, "c");
+  loop_.run_for(seconds(5));
+  EXPECT_EQ(told_by(b), "cf");
+}
+
+TEST_F(ExpiringOverEtcd, WhatEtcdDoesNotTakeIsTriedAgain) {
+  Side a(etcd_, loop_, 1, 3000), b(etcd_, loop_, 2);
+  for (const char* name : {"a", "b", "c"}) tell(b, name);
+  etcd_.has_leader = false;
+  loop_.run_for(seconds(60));
+  EXPECT_EQ(told_by(a), "abc");
+  etcd_.has_leader = true;
+  loop_.run_for(seconds(30));
+  EXPECT_EQ(told_by(a), "bc");
+  EXPECT_EQ(told_by(b), "bc");
+  EXPECT_EQ(a.cache->expired_early(), 1U);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "apiserver/cache/expiring_room.h"
 #include "apiserver/cache/history.h"
 #include "apiserver/cache/index.h"
 #include "apiserver/cache/object_cache.h"
@@ -31,10 +32,11 @@ class PublishedObjects : public ObjectCache {
   std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) override;
   Packing pack_texts(Revision before) override;
   [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const override;
+  [[nodiscard]] std::uint64_t expired_early() const override { return expiring_room_.early(); }
 
  protected:
   PublishedObjects(const CacheOptions& options, Revision history_floor)
-      : history_(options.history_events, options.history_bytes, history_floor) {}
+      : history_(options.history_events, options.history_bytes, history_floor), expiring_room_(options.expiring_bytes) {}
   /// Makes the changes visible and hands them to the watches; then everything up to `reached` has been. One caller at a time.
   void publish_changes(std::span<const CacheEvent> changes, Revision reached);
 
@@ -42,6 +44,7 @@ class PublishedObjects : public ObjectCache {
   ObjectIndex index_ BERTH_GUARDED_BY(index_mutex_);
   History history_ BERTH_GUARDED_BY(index_mutex_);
   Revision published_ BERTH_GUARDED_BY(index_mutex_) = 0;
+  ExpiringRoom expiring_room_;
   /// The same for who publishes, which is one at a time: what nobody else changes is read without the lock.
   [[nodiscard]] const ObjectIndex& own_index() const BERTH_NO_THREAD_SAFETY_ANALYSIS { return index_; }
   [[nodiscard]] Revision own_revision() const BERTH_NO_THREAD_SAFETY_ANALYSIS { return published_; }
@@ -78,7 +81,6 @@ class ObjectCacheImpl final : public PublishedObjects {
   [[nodiscard]] bool is_read_only() const override { return read_only_.load(); }
   [[nodiscard]] bool is_writable() const override { return !read_only_ && !full_; }
   void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) override;
-  [[nodiscard]] std::uint64_t expired_early() const override { return expired_early_; }
 
  private:
   struct Pending {
@@ -123,8 +125,6 @@ class ObjectCacheImpl final : public PublishedObjects {
   void publish(Group& group);
   void answer_waiters();
   std::vector<Pending> take_expired(std::size_t arriving);
-  void count_expiring(const ObjectPtr& now, const ObjectPtr& before);
-  [[nodiscard]] std::size_t excess_bytes() const;
   void compact_step(bool idle);
   void enter_read_only(const Error& error);
   // object_cache_load.cpp
@@ -139,7 +139,6 @@ class ObjectCacheImpl final : public PublishedObjects {
   const bool synchronous_;
   std::atomic<bool> read_only_{false};
   std::atomic<bool> full_{false};  ///< The last write found no room.
-  std::atomic<std::uint64_t> expired_early_{0};
 
   Mutex queue_mutex_ BERTH_ACQUIRED_AFTER(run_gate_, index_mutex_);
   CondVar wake_;
@@ -153,7 +152,6 @@ class ObjectCacheImpl final : public PublishedObjects {
   // The writer's own.
   Gate run_gate_ BERTH_ACQUIRED_BEFORE(index_mutex_);
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
-  std::size_t expiring_bytes_ = 0;  ///< Of the texts of what is in them.
   TimePoint next_compaction_{}, next_probe_{};
   Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;
   TimePoint last_compaction_step_{};

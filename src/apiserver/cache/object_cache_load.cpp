@@ -144,7 +144,7 @@ void ObjectCacheImpl::apply_loaded(Loaded loaded, LoadedHistory& history) {
     superseded->second = loaded.object;
   } else if (loaded.object != nullptr) {
     index_.put(loaded.object);
-    count_expiring(loaded.object, nullptr);
+    expiring_room_.replace(nullptr, loaded.object.get());
     if (loaded.object->expires) expiries_.push({loaded.expires_at, revision, loaded.object});
   }
   if (!loaded.is_in_history) return;

@@ -111,7 +111,7 @@ void ObjectCacheImpl::run_synchronously() {
 /// How long there is nothing to do.
 Duration ObjectCacheImpl::time_to_wait() {
   if (compaction_goal_ > compacted_ && !read_only_) return Duration::zero();
-  if (excess_bytes() > 0 && !expiries_.empty() && is_writable()) return Duration::zero();
+  if (expiring_room_.excess() > 0 && !expiries_.empty() && is_writable()) return Duration::zero();
   TimePoint now = clock_.now();
   TimePoint next = std::min(now + kLongestSleep, next_compaction_);
   if (!expiries_.empty() && !read_only_) next = std::min(next, expiries_.top().when);
@@ -231,6 +231,7 @@ void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revi
         index_.put(change.object);
       }
       history_.add(change);
+      expiring_room_.replace(change.previous.get(), change.is_delete ? nullptr : change.object.get());
     }
     published_ = reached;
   }
@@ -239,7 +240,6 @@ void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revi
 }
 
 void ObjectCacheImpl::publish(Group& group) {
-  for (const CacheEvent& change : group.changes) count_expiring(change.is_delete ? nullptr : change.object, change.previous);
   publish_changes(group.changes, own_revision() + static_cast<Revision>(group.changes.size()));
   for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
 }
@@ -261,21 +261,12 @@ void ObjectCacheImpl::answer_waiters() {
   for (auto& [waiter, done] : due) waiter.done(done);
 }
 
-void ObjectCacheImpl::count_expiring(const ObjectPtr& now, const ObjectPtr& before) {
-  if (now != nullptr && now->expires) expiring_bytes_ += now->text_bytes();
-  if (before != nullptr && before->expires) expiring_bytes_ -= before->text_bytes();
-}
-
-std::size_t ObjectCacheImpl::excess_bytes() const {
-  return options_.expiring_bytes == 0 ? 0 : std::max(expiring_bytes_, options_.expiring_bytes) - options_.expiring_bytes;
-}
-
 /// What is to go now, beside `arriving` proposals: it must not fall behind these.
 std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired(std::size_t arriving) {
   std::vector<Pending> deletions;
   if (expiries_.empty() || read_only_) return deletions;
   const TimePoint now = clock_.now();
-  std::size_t excess = excess_bytes(), early = 0;
+  std::size_t excess = expiring_room_.excess(), early = 0;
   while (!expiries_.empty() && deletions.size() < kExpirySlice + arriving) {
     const bool is_due = expiries_.top().when <= now;
     if (!is_due && excess == 0) break;
@@ -294,8 +285,7 @@ std::vector<ObjectCacheImpl::Pending> ObjectCacheImpl::take_expired(std::size_t 
     proposal.relaxed_durability = true;
     deletions.push_back({std::move(proposal), nullptr});
   }
-  if (early > 0 && expired_early_.fetch_add(early) == 0)
-    log::warning("store", "Events take more than {} MiB: from now on the oldest go before their time", options_.expiring_bytes >> 20);
+  expiring_room_.went_early(early);
   return deletions;
 }
 

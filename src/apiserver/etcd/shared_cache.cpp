@@ -10,6 +10,8 @@ namespace {
 
 constexpr auto kPublishPatience = std::chrono::seconds(5);  // A write that is done is answered then, whatever the watch does.
 constexpr auto kReadPatience = std::chrono::seconds(10);
+constexpr auto kRoomPeriod = std::chrono::seconds(1);
+constexpr std::size_t kRoomSlice = 2000;                     // So many are deleted in a period at most.
 constexpr auto kReadAgain = std::chrono::milliseconds(100);  // After what was to be read anew could not be.
 
 }  // namespace
@@ -97,20 +99,30 @@ Result<Revision> SharedCache::read_all(const std::function<void(std::string key,
 }
 
 Result<void> SharedCache::load() {
-  auto read = read_all([this](const std::string&, ObjectPtr object) BERTH_NO_THREAD_SAFETY_ANALYSIS { index_.put(std::move(object)); });
+  std::vector<CacheEvent> expiring;
+  auto read = read_all([&](const std::string&, ObjectPtr object) BERTH_NO_THREAD_SAFETY_ANALYSIS {
+    expiring_room_.replace(nullptr, object.get());
+    if (object->expires) expiring.push_back({object, nullptr, false});
+    index_.put(std::move(object));
+  });
   if (!read) return std::unexpected(read.error());
+  std::ranges::sort(expiring, {}, [](const CacheEvent& change) { return change.revision(); });
+  remember_expiring(expiring);
   history_ = History(options_.history_events, options_.history_bytes, *read);
   published_ = *read;
   delivered_->store(*read);
   store_->follow(*read, *this);
   compactor_.schedule_after(options_.compaction_interval, guarded(&SharedCache::compact));
+  if (expiring_room_.is_bounded()) keeper_.schedule_after(kRoomPeriod, guarded(&SharedCache::make_room));
   return {};
 }
 
 ObjectPtr SharedCache::object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
-                                 const ObjectMeta& meta) const {
-  return std::make_shared<const StoredObject>(key, make_bytes(with_revision(std::move(text), revision_offset, record.revision)),
-                                              record.revision, record.create_revision, meta);
+                                 const ObjectMeta& meta, bool expires) const {
+  auto object = std::make_shared<StoredObject>(key, make_bytes(with_revision(std::move(text), revision_offset, record.revision)),
+                                               record.revision, record.create_revision, meta);
+  object->expires = expires;
+  return object;
 }
 
 void SharedCache::keep_foreign(const std::string& key, Bytes body) {
@@ -127,7 +139,7 @@ Result<ObjectPtr> SharedCache::decode(const std::string& key, const store::Share
   if (!text) return std::unexpected(text.error());
   keep_foreign(key, std::move(foreign));
   auto meta = extract_meta(key, text->value, event_ttl_);
-  return object_of(key, std::move(text->value), text->revision_offset, record, meta);
+  return object_of(key, std::move(text->value), text->revision_offset, record, meta, meta.expires_at != TimePoint{});
 }
 
 void SharedCache::propose(Proposal proposal, std::function<void(ProposeResult)> result) {
@@ -178,7 +190,8 @@ void SharedCache::answered(const FlightPtr& flight, store::WriteAnswer answer) {
       if (object == nullptr || object->revision != revision) {
         if (!flight->proposal.is_delete)
           object = object_of(flight->proposal.key, flight->proposal.value, flight->proposal.revision_offset,
-                             {flight->proposal.key, nullptr, revision, revision}, flight->proposal.meta);
+                             {flight->proposal.key, nullptr, revision, revision}, flight->proposal.meta,
+                             flight->proposal.expires_at != TimePoint{});
         else if (flight->present != nullptr)
           object = std::make_shared<const StoredObject>(*flight->present, revision);
       }
@@ -222,7 +235,8 @@ ObjectPtr SharedCache::own_object(const std::string& key, const store::SharedRec
   for (auto at = first; at != last; ++at) {
     Flight& flight = *at->second;
     if (flight.stored == nullptr || *flight.stored != *record.value) continue;
-    flight.object = object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta);
+    flight.object = object_of(key, flight.proposal.value, flight.proposal.revision_offset, record, flight.proposal.meta,
+                              flight.proposal.expires_at != TimePoint{});
     if (flight.foreign != nullptr) foreign_[key] = flight.foreign;
     return flight.object;
   }
@@ -271,6 +285,7 @@ void SharedCache::changed(std::vector<store::SharedRecord> records, Revision rea
     changes.push_back(std::move(*change));
   }
   publish_changes(changes, reached);
+  remember_expiring(changes);
   answer_waiters(reached);
 }
 
@@ -377,6 +392,7 @@ void SharedCache::begin_anew() {
     history_ = History(options_.history_events, options_.history_bytes, *read);
   }
   publish_changes(changes, *read);
+  remember_expiring(changes);
   answer_waiters(*read);
   store_->follow(*read, *this);
 }
@@ -417,6 +433,42 @@ void SharedCache::compact() {
     compaction_goal_ = turn->revision;
   }
   compactor_.schedule_after(options_.compaction_interval, guarded(&SharedCache::compact));
+}
+
+void SharedCache::remember_expiring(std::span<const CacheEvent> changes) {
+  if (!expiring_room_.is_bounded()) return;
+  const MutexLock lock(mutex_);
+  for (const CacheEvent& change : changes)
+    if (!change.is_delete && change.object->expires) expiring_.push_back(change.object);
+}
+
+void SharedCache::make_room() {
+  std::size_t excess = expiring_room_.excess();
+  for (std::size_t going = 0; going < kRoomSlice;) {
+    ObjectPtr oldest;
+    {
+      const MutexLock lock(mutex_);
+      if (expiring_.empty()) break;
+      oldest = expiring_.front().lock();
+      if (oldest != nullptr && excess == 0) break;
+      expiring_.pop_front();
+    }
+    const ObjectPtr current = oldest != nullptr ? get(oldest->key) : nullptr;
+    if (current == nullptr || current->revision != oldest->revision) continue;
+    excess -= std::min(excess, current->text_bytes());
+    ++going;
+    Proposal proposal;
+    proposal.key = current->key;
+    proposal.is_delete = true;
+    proposal.expected = current->revision;
+    propose(std::move(proposal), [this, current](const ProposeResult& gone) {
+      expiring_room_.went_early(gone ? 1 : 0);
+      if (gone || !is_of_storage(gone.error())) return;
+      const MutexLock lock(mutex_);
+      expiring_.push_front(current);
+    });
+  }
+  keeper_.schedule_after(kRoomPeriod, guarded(&SharedCache::make_room));
 }
 
 Result<std::unique_ptr<ObjectCache>> open_shared_cache(std::shared_ptr<store::SharedStore> store, const Clock& clock, CacheOptions options,

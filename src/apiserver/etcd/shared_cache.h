@@ -10,6 +10,7 @@
 //
 // Locks: mutex_ guards what is under way; the published half has its own (object_cache_impl.h). No callback is called under a lock.
 #pragma once
+#include <deque>
 #include <unordered_map>
 
 #include "apiserver/cache/object_cache_impl.h"
@@ -58,7 +59,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::optional<CacheEvent> change_of(store::SharedRecord& record, const ObjectPtr& current);
   ObjectPtr own_object(const std::string& key, const store::SharedRecord& record);
   ObjectPtr object_of(const std::string& key, std::string text, std::size_t revision_offset, const store::SharedRecord& record,
-                      const ObjectMeta& meta) const;
+                      const ObjectMeta& meta, bool expires) const;
   Result<ObjectPtr> decode(const std::string& key, const store::SharedRecord& record);
   void keep_foreign(const std::string& key, Bytes body);
   void answered(const FlightPtr& flight, store::WriteAnswer answer);
@@ -72,6 +73,9 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   /// waits.
   void look_at_waiters();
   void compact();
+  void remember_expiring(std::span<const CacheEvent> changes);
+  /// Of what goes by itself that is too much goes before its time, by every server that has the bound: who comes second is refused.
+  void make_room();
   /// `task`, unless the cache has gone by then.
   Task guarded(void (SharedCache::*task)());
 
@@ -87,7 +91,8 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   RevisionWaiters waiters_ BERTH_GUARDED_BY(mutex_);
   /// Objects with fields that only newer servers know, as they are stored: nobody's update here may lose those. By the cache's key.
   std::unordered_map<std::string, Bytes> foreign_ BERTH_GUARDED_BY(mutex_);
-  std::vector<std::function<void(bool)>> readers_ BERTH_GUARDED_BY(mutex_);  ///< For whom etcd is to be asked next.
+  std::vector<std::function<void(bool)>> readers_ BERTH_GUARDED_BY(mutex_);          ///< For whom etcd is to be asked next.
+  std::deque<std::weak_ptr<const StoredObject>> expiring_ BERTH_GUARDED_BY(mutex_);  ///< As written; kept where there is a bound.
   bool is_asking_ BERTH_GUARDED_BY(mutex_) = false,
                   is_looking_ BERTH_GUARDED_BY(mutex_) = false, stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::string failure_ BERTH_GUARDED_BY(mutex_);

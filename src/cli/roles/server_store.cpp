@@ -20,6 +20,7 @@ Result<OpenedCache> open_etcd(const ServerPlan& plan, const Clock& clock, const 
   if (auto usable = may_use(out.shared); !usable) return std::unexpected(usable.error());
   apiserver::CacheOptions options;
   options.compaction_interval = plan.etcd.compaction_interval;
+  options.expiring_bytes = plan.memory_limit_bytes / 16;
   auto cache = apiserver::etcd::open_shared_cache(
       out.shared, clock, options, {plan.etcd.options.prefix, plan.etcd.writes_protobuf, plan.security.encryption, stale}, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
