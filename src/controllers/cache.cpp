@@ -1,6 +1,7 @@
 #include "controllers/cache.h"
 
 #include "base/json_scan.h"
+#include "client/heartbeats.h"
 
 namespace berth::controllers {
 namespace {
@@ -84,6 +85,7 @@ Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
   } else if (is_delete) {
     return event;
   }
+  event.is_heartbeat = kind == kinds().node && event.before && event.after && client::is_heartbeat(*event.before, *event.after);
   if (!is_delete && kind == kinds().pod) event.pod_after = make_pod_info(event.after);
   index_selector(kind, event.before, event.after);
   if (known == nullptr)

@@ -22,6 +22,7 @@ struct Event {
   Kind kind = nullptr;
   ObjectRef before, after;
   PodRef pod_before, pod_after;
+  bool is_heartbeat = false;  ///< Of a node that says no more than that it lives (client/heartbeats.h).
   [[nodiscard]] const Object& object() const { return after ? *after : *before; }
 };
 

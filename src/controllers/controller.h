@@ -87,6 +87,8 @@ class Controller {
   [[nodiscard]] virtual bool watches_custom_kinds() const { return false; }
   /// The objects of a further custom kind are in the cache: what could not be looked up may be there now. Of those that watch them.
   virtual void on_custom_kind(const Cache& /*cache*/, TimePoint /*now*/, KeySink& /*sink*/) {}
+  /// Whether it wants the events of nodes that say no more than that they live.
+  [[nodiscard]] virtual bool counts_heartbeats() const { return false; }
   /// Called for every event, the first list's included, after the cache has it.
   virtual void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) = 0;
   /// Called once when all caches are filled: periodic keys start here.

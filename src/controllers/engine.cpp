@@ -171,6 +171,7 @@ void Engine::observe(Kind kind, ObjectRef object, bool is_delete) {
   const auto it = watchers_.find(kind);
   if (it == watchers_.end()) return;
   for (Queue* queue : it->second) {
+    if (event.is_heartbeat && !queue->controller->counts_heartbeats()) continue;
     Sink sink(*this, *queue);
     queue->controller->on_event(event, cache_, loop_.now(), sink);
   }

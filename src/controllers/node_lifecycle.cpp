@@ -45,6 +45,7 @@ class NodeLifecycleController final : public Controller {
   [[nodiscard]] std::string_view name() const override { return "node-lifecycle-controller"; }
   [[nodiscard]] std::string_view event_source() const override { return "node-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().node, kinds().lease, kinds().pod}; }
+  [[nodiscard]] bool counts_heartbeats() const override { return true; }
   [[nodiscard]] int concurrency() const override { return 128; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
   void on_start(const Cache&, TimePoint, KeySink& sink) override { sink.add("zones"); }
@@ -73,6 +74,7 @@ class NodeLifecycleController final : public Controller {
     std::optional<std::int64_t> settled;  ///< The revision of a ready node about which there was nothing to do.
   };
   void see_node(const Event& event, TimePoint now, KeySink& sink);
+  void see_heartbeat(const Event& event, TimePoint now, KeySink& sink);
   void see_lease(const Object& lease, TimePoint now, KeySink& sink);
   void count(const Health& health, int sign);
   void update_zones(Plan& plan, TimePoint now, const Cache& cache);
@@ -130,7 +132,7 @@ std::set<std::string> wanted_taints(const json::Value& document) {
 
 void NodeLifecycleController::on_event(const Event& event, const Cache&, TimePoint now, KeySink& sink) {
   if (event.kind == kinds().node) {
-    see_node(event, now, sink);
+    event.is_heartbeat ? see_heartbeat(event, now, sink) : see_node(event, now, sink);
   } else if (event.kind == kinds().lease && event.after && event.after->ns() == kLeaseNamespace) {
     see_lease(*event.after, now, sink);
   }
@@ -192,6 +194,32 @@ void NodeLifecycleController::see_node(const Event& event, TimePoint now, KeySin
   health.counted = event.after->labels().get(kExcludeFromDisruption) == nullptr;
   count(health, 1);
   sink.add("node/" + name);
+}
+
+/// lastHeartbeatTime of the Ready condition, out of the bytes; empty where there is none.
+std::string read_heartbeat(const Object& node) {
+  static const json::PathScanner conditions({"status.conditions"}), members({"type", "lastHeartbeatTime"});
+  std::string_view all;
+  std::string out;
+  const HeldText text = node.text();
+  if (conditions.scan(*text, {&all, 1}))
+    json::for_each_element(all, [&](std::string_view condition) {
+      std::array<std::string_view, 2> raw;
+      if (members.scan(condition, raw) && raw[0] == R"("Ready")") out = json::unquote(raw[1]);
+    });
+  return out;
+}
+
+void NodeLifecycleController::see_heartbeat(const Event& event, TimePoint now, KeySink& sink) {
+  const std::string& name = event.after->name();
+  Health& health = nodes_[name];
+  std::string heartbeat = read_heartbeat(*event.after);
+  if (heartbeat != health.heartbeat) health.probed = now;
+  health.heartbeat = std::move(heartbeat);
+  if (health.settled == event.before->revision())
+    health.settled = event.after->revision();
+  else
+    sink.add("node/" + name);
 }
 
 void NodeLifecycleController::count(const Health& health, int sign) {

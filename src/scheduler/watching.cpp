@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/json_scan.h"
 #include "base/log.h"
+#include "client/heartbeats.h"
 #include "scheduler/core.h"
 
 namespace berth::scheduler {
@@ -128,7 +129,8 @@ void Core::node_added(const ObjectRef& object) {
   meters.events(ClusterEvent::kNodeAdded, start);
 }
 
-void Core::node_updated(const ObjectRef&, const ObjectRef& after) {
+void Core::node_updated(const ObjectRef& before, const ObjectRef& after) {
+  if (client::is_heartbeat(*before, *after)) return;
   const TimePoint start = meters.start();
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(*after->parsed()));
   const placement::NodeInfo* known = cluster.find_node(view->name());

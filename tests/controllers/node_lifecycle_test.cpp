@@ -87,6 +87,20 @@ TEST(NodeLifecycle, StatusAloneIsASignOfLife) {
   EXPECT_EQ(condition_status(world.api.get(kinds().node, "n1"), "Ready"), "True");
 }
 
+TEST(NodeLifecycle, AReportThatSaysNothingNewMendsWhatWasMeantToBeMended) {
+  NodeWorld world(2, with_grace(seconds(40)));
+  world.put_condition("n1", "Ready", "True");
+  world.run(seconds(10), 1);
+  for (int i = 0; i < 3; ++i) {
+    world.put_condition("n1", "Ready", "True");
+    world.run(seconds(39), 1);
+    EXPECT_EQ(condition_status(world.api.get(kinds().node, "n1"), "Ready"), "True") << "it speaks by its status alone";
+  }
+  world.run(seconds(2), 1);
+  EXPECT_EQ(condition_status(world.api.get(kinds().node, "n1"), "Ready"), "Unknown") << "and then no more";
+  EXPECT_TRUE(world.has_taint("n1", kTaintUnreachable, "NoExecute"));
+}
+
 TEST(NodeLifecycle, EachConditionHasItsTaint) {
   struct Case {
     const char *type, *status, *taint;

@@ -10,6 +10,7 @@
 #include "base/lifeline.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "client/heartbeats.h"
 #include "client/informer.h"
 #include "net/tracing/tracer.h"
 #include "node/numa/topology_report.h"
@@ -145,7 +146,10 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
       return object->document();
     });
     nodes.add_handler({.on_add = [this](const client::ObjectRef& object) { node_seen(*object); },
-                       .on_update = [this](const client::ObjectRef&, const client::ObjectRef& object) { node_seen(*object); },
+                       .on_update =
+                           [this](const client::ObjectRef& before, const client::ObjectRef& after) {
+                             if (!client::is_heartbeat(*before, *after)) node_seen(*after);
+                           },
                        .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});
     pods.add_handler({.on_add =
                           [this](const client::ObjectRef& object) {
