@@ -16,6 +16,9 @@ void erase_from(Map& map, std::string_view group, const KnownObject& known) {
   if (it->second.empty()) map.erase(it);
 }
 
+/// Lists come in order of names: then without a search.
+void insert(ObjectSet& set, const KnownObject& known) { set.insert(set.end(), &known); }
+
 /// spec.selector as it stands in the bytes.
 std::string selector_text(const Object& object) {
   static const json::PathScanner scanner({"spec.selector"});
@@ -99,7 +102,7 @@ Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
 
 void Cache::enter_owner(Store& store, const KnownObject& known) {
   const std::string& owner = known.object->controller_uid();
-  (owner.empty() ? store.orphans[known.object->ns()] : store.by_controller[owner]).insert(&known);
+  insert(owner.empty() ? store.orphans[known.object->ns()] : store.by_controller[owner], known);
 }
 
 void Cache::leave_owner(Store& store, const KnownObject& known) {
@@ -112,7 +115,7 @@ void Cache::leave_owner(Store& store, const KnownObject& known) {
 
 void Cache::enter(Store& store, ObjectRef object, PodRef pod) {
   const KnownObject& known = **store.all.insert(std::make_unique<KnownObject>(std::move(object), std::move(pod))).first;
-  store.by_ns[known.object->ns()].insert(&known);
+  insert(store.by_ns[known.object->ns()], known);
   enter_owner(store, known);
   if (!known.pod) return;
   pods_by_node_[known.pod->node].insert(&known);

@@ -35,8 +35,7 @@ class DisruptionController final : public Controller {
       return;
     }
     if (event.kind != kinds().pod) return owner_changed(event, cache, sink);
-    // The parse is spared by a look at the bytes.
-    if (event.pod_after && event.after->text()->find("DisruptionTarget") != std::string::npos) sink.add("/" + event.after->key());
+    if (event.pod_after && event.pod_after->has_disruption_condition) sink.add("/" + event.after->key());
     const std::vector<ObjectRef> matching = ledger_.take_pod(event, cache, [&](const std::string& key) { sink.add(key); });
     if (matching.size() < 2) return;
     ambiguous_[matching[0]->key()].push_back(

@@ -62,10 +62,11 @@ class GarbageCollector final : public Controller {
   Plan attempt_to_delete(const Node& node, const json::Value& document, const Cache& cache);
   [[nodiscard]] bool closes_a_circle(const Node& node) const;
 
-  std::unordered_map<std::string, Node> nodes_;                        ///< By uid.
-  std::unordered_map<std::string, std::set<std::string>> dependents_;  ///< By the owner's uid.
-  std::unordered_set<std::string> absent_;                             ///< Uids of what went, and absence() of what was not found.
-  std::unordered_set<std::string> reported_;                           ///< Dependents whose owner is in another namespace.
+  std::unordered_map<std::string, Node> nodes_;  ///< By uid.
+  /// By the owner's uid, and their own: entries of nodes_.
+  std::unordered_map<std::string, std::map<std::string_view, const Node*>> dependents_;
+  std::unordered_set<std::string> absent_;    ///< Uids of what went, and absence() of what was not found.
+  std::unordered_set<std::string> reported_;  ///< Dependents whose owner is in another namespace.
   bool started_ = false;
 };
 
@@ -119,11 +120,11 @@ void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, Key
   if (event.after) {
     const std::string& uid = event.after->uid();
     forget(uid);
-    Node& node = nodes_[uid];
+    auto& [key, node] = *nodes_.try_emplace(uid).first;
     node.kind = event.kind;
     node.object = event.after;
     node.owners = owners_of(event);
-    for (const OwnerReference& owner : node.owners) dependents_[owner.uid].insert(uid);
+    for (const OwnerReference& owner : node.owners) dependents_[owner.uid].emplace(key, &node);
     if (started_ && is_suspect(node)) sink.add(uid);
     if (event.after->is_deleting() && (!event.before || !event.before->is_deleting())) enqueue_dependents(uid, sink);
   }
@@ -138,7 +139,7 @@ void GarbageCollector::enqueue_ending(const OwnerReferences& owners, KeySink& si
 
 void GarbageCollector::enqueue_dependents(const std::string& uid, KeySink& sink) const {
   if (const auto it = dependents_.find(uid); it != dependents_.end())
-    for (const std::string& dependent : it->second) sink.add(dependent);
+    for (const auto& [dependent, node] : it->second) sink.add(std::string(dependent));
 }
 
 /// Whether a look at it could lead to anything: being deleted itself, or an owner missing or on its way out.
@@ -185,9 +186,9 @@ Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache&
 Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& document) {
   Plan plan;
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
-    for (const std::string& uid : it->second) {
+    for (const auto& [uid, known] : it->second) {
       if (plan.is_full()) break;
-      const Node& dependent = nodes_.at(uid);
+      const Node& dependent = *known;
       const auto dependent_document_parsed = dependent.object->parsed();
       const json::Value& dependent_document = *dependent_document_parsed;
       json::Array kept;
@@ -206,13 +207,13 @@ Plan GarbageCollector::delete_dependents_first(const Node& node, const json::Val
   Plan plan;
   bool blocked = false;
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
-    for (const std::string& uid : it->second) {
-      const Node& dependent = nodes_.at(uid);
+    for (const auto& [uid, known] : it->second) {
+      const Node& dependent = *known;
       const bool blocks = std::any_of(dependent.owners.begin(), dependent.owners.end(), [&](const OwnerReference& owner) {
         return owner.uid == node.object->uid() && owner.blocks_deletion;
       });
       blocked |= blocks;
-      if (blocks && !dependent.object->is_deleting()) plan.enqueue.push_back(uid);
+      if (blocks && !dependent.object->is_deleting()) plan.enqueue.emplace_back(uid);
     }
   }
   if (!blocked) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kForeground));
@@ -290,8 +291,8 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
 bool GarbageCollector::closes_a_circle(const Node& node) const {
   if (std::none_of(node.owners.begin(), node.owners.end(), [](const OwnerReference& owner) { return owner.blocks_deletion; })) return false;
   const auto group = dependents_.find(node.object->uid());
-  return group != dependents_.end() && std::any_of(group->second.begin(), group->second.end(),
-                                                   [&](const std::string& uid) { return waits_for_dependents(nodes_.at(uid)); });
+  return group != dependents_.end() &&
+         std::any_of(group->second.begin(), group->second.end(), [&](const auto& one) { return waits_for_dependents(*one.second); });
 }
 
 void GarbageCollector::report_elsewhere(Plan& plan, const Node& dependent) {

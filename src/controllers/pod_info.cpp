@@ -62,6 +62,13 @@ SharedList<Toleration> read_tolerations(std::string_view raw) {
   return last.second;
 }
 
+/// The same.
+Shared<std::string> read_scheduler(std::string_view raw) {
+  static thread_local std::pair<std::string, Shared<std::string>> last;
+  if (last.first != raw) last = {std::string(raw), Shared<std::string>(text_of(raw))};
+  return last.second;
+}
+
 bool has_claim(std::string_view volumes) {
   // Most pods have a token's volume and no other.
   if (volumes.find("persistentVolumeClaim") == std::string_view::npos && volumes.find("ephemeral") == std::string_view::npos) return false;
@@ -85,8 +92,10 @@ void read_conditions(std::string_view raw, PodInfo& info) {
       info.ready = is_true;
       info.ready_since = time_of(at[2]);
     } else if (at[0] == "\"PodScheduled\"") {
-      info.scheduled_condition = is_true;
+      info.has_scheduled_condition = true;
       if (is_true) info.scheduled_since = time_of(at[2]);
+    } else if (at[0] == "\"DisruptionTarget\"") {
+      info.has_disruption_condition = true;
     }
   });
 }
@@ -165,13 +174,14 @@ PodRef make_pod_info(ObjectRef object) {
     kContainers,
     kExtendedClaim,
     kSchedulingGroup,
+    kScheduler,
     kPaths
   };
   static const json::PathScanner scanner({"metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.annotations",
                                           "metadata.finalizers", "metadata.ownerReferences", "spec.nodeName", "spec.tolerations",
                                           "spec.resourceClaims", "spec.volumes", "status.phase", "status.conditions",
                                           "status.containerStatuses", "status.extendedResourceClaimStatus.resourceClaimName",
-                                          "spec.schedulingGroup.podGroupName"});
+                                          "spec.schedulingGroup.podGroupName", "spec.schedulerName"});
   auto info = std::make_shared<PodInfo>();
   info->object = std::move(object);
   info->deleting = info->object->is_deleting();
@@ -190,6 +200,7 @@ PodRef make_pod_info(ObjectRef object) {
   json::for_each_element(at[kClaims], [&](std::string_view) { info->has_resource_claims = true; });
   info->extended_claim = text_of(at[kExtendedClaim]);
   info->scheduling_group = text_of(at[kSchedulingGroup]);
+  info->scheduler = read_scheduler(at[kScheduler]);
   info->has_claim_volumes = has_claim(at[kVolumes]);
   info->phase = phase_of(text_of(at[kPhase]));
   read_conditions(at[kConditions], *info);

@@ -41,10 +41,12 @@ struct PodInfo {
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
   bool deleting = false;
-  bool scheduled_condition = false;
+  bool has_scheduled_condition = false;   ///< Of whatever status: a scheduler looked at it, or it has gates.
+  bool has_disruption_condition = false;  ///< DisruptionTarget, of whatever status.
   bool has_job_finalizer = false;
   bool has_claim_volumes = false;  ///< Names a PersistentVolumeClaim or has an ephemeral volume.
   bool has_resource_claims = false;
+  Shared<std::string> scheduler;   ///< spec.schedulerName
   std::string scheduling_group;    ///< spec.schedulingGroup.podGroupName
   std::string extended_claim;      ///< status.extendedResourceClaimStatus.resourceClaimName
   std::int32_t restarts = 0;       ///< The largest restartCount of its containers.

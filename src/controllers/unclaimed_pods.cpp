@@ -1,7 +1,6 @@
 // Pods that no scheduler looks at: their schedulerName is nobody's. Kubernetes leaves them pending without a word; here an event says so
 // after a while (SPEC B9). A key is a waiting pod, "namespace/name".
 #include "base/config_reader.h"
-#include "base/json_scan.h"
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 
@@ -10,18 +9,10 @@ namespace {
 
 constexpr std::string_view kDefaultScheduler = "default-scheduler";
 
-std::string scheduler_of(const PodInfo& pod) {
-  static const json::PathScanner scanner({"spec.schedulerName"});
-  std::array<std::string_view, 1> value;
-  bool ok = true;
-  const HeldText text = pod.object->text();
-  if (!scanner.scan(*text, value) || value[0].empty()) return std::string(kDefaultScheduler);
-  const std::string_view name = json::unquote_plain(value[0], ok);
-  return ok && !name.empty() ? std::string(name) : std::string(kDefaultScheduler);
-}
+std::string scheduler_of(const PodInfo& pod) { return pod.scheduler->empty() ? std::string(kDefaultScheduler) : *pod.scheduler; }
 
 /// A scheduler that looked at a pod and found no room, or that waits for its gates, leaves the condition.
-bool is_taken(const PodInfo& pod) { return !pod.node.empty() || pod.object->text()->find("\"PodScheduled\"") != std::string::npos; }
+bool is_taken(const PodInfo& pod) { return !pod.node.empty() || pod.has_scheduled_condition; }
 
 class UnclaimedPods final : public Controller {
  public:
