@@ -42,6 +42,8 @@ struct LeaderElector::Impl : Guarded<LeaderElector::Impl> {
   std::string holder, reported_holder;
   std::string said;  ///< The last warning.
   TimePoint said_at{};
+  /// The last lease that it led by: its uid, and leaseTransitions.
+  std::optional<std::pair<std::string, std::int64_t>> led_by;
   TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone, patience_timer = TimerId::kNone;
 
   [[nodiscard]] bool holds_lease() const { return holder == config.identity; }
@@ -198,7 +200,19 @@ struct LeaderElector::Impl : Guarded<LeaderElector::Impl> {
     loop->cancel(deadline_timer);
     retry_after(kAskAgain);
     if (callbacks.on_renewed) callbacks.on_renewed(loop->now() + kAskAgain + config.lease_duration);
+    if (is_new) led_by.reset();
     if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
+  }
+
+  /// Each taking counts one transition, but for who never stopped being the holder. One that was given up and taken by nobody else counts
+  /// one.
+  void begin_term(bool is_new) {
+    std::pair now(std::string(json::get_string(lease, {"metadata", "uid"})), json::get_int(lease, {"spec", "leaseTransitions"}));
+    const bool is_again = led_by && led_by->first == now.first && now.second <= led_by->second + 1;
+    led_by = std::move(now);
+    if (!is_new) return;
+    const auto& begin = is_again && callbacks.on_resumed_leading ? callbacks.on_resumed_leading : callbacks.on_started_leading;
+    if (begin) begin();
   }
 
   /// The write, sent then, took or renewed the lease.
@@ -216,7 +230,7 @@ struct LeaderElector::Impl : Guarded<LeaderElector::Impl> {
     deadline_timer = loop->schedule_at(deadline, guarded(&Impl::lost));
     retry_after(config.retry_period);
     if (is_new) log::info("leader-election", "{} leads {}/{}", config.identity, config.ns, config.name);
-    if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
+    begin_term(is_new);
     if (!has_ended()) report_holder();
   }
 

@@ -35,7 +35,9 @@ struct LeaderElectionConfig {
 /// Called on the loop. None runs after the elector is destroyed.
 struct LeaderCallbacks {
   std::function<void()> on_started_leading;
-  std::function<void()> on_stopped_leading;  ///< Once for every on_started_leading.
+  /// Instead, where it led before and nobody else has since: what it knows is as good as it was. Empty: on_started_leading.
+  std::function<void()> on_resumed_leading;
+  std::function<void()> on_stopped_leading;  ///< Once for each of them.
   std::function<void(const std::string& identity)> on_new_leader;
   /// The lease was taken or renewed: nobody else takes it before that time, whenever the answer came.
   std::function<void(TimePoint until)> on_renewed;

@@ -89,6 +89,11 @@ struct Leadership::Impl : Guarded<Leadership::Impl> {
         if (to.on_started_leading) to.on_started_leading();
       });
     };
+    on_election.on_resumed_leading = [this] {
+      tell([](const LeaderCallbacks& to) {
+        if (const auto& begin = to.on_resumed_leading ? to.on_resumed_leading : to.on_started_leading) begin();
+      });
+    };
     on_election.on_stopped_leading = [this] {
       fence->close();
       tell([](const LeaderCallbacks& to) {

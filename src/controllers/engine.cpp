@@ -186,6 +186,11 @@ void Engine::start() {
   drain();
 }
 
+void Engine::resume() {
+  is_paused_ = false;
+  if (started_) post_drain();
+}
+
 void Engine::stop() { stopped_ = true; }
 
 bool Engine::is_idle() const {
@@ -245,7 +250,7 @@ void Engine::post_drain() {
 
 void Engine::drain() {
   int budget = kStepsPerTurn;
-  for (bool progress = true; progress && budget > 0 && !stopped_;) {
+  for (bool progress = true; progress && budget > 0 && !stopped_ && !is_paused_;) {
     progress = false;
     for (const auto& queue : queues_) {
       if (bytes_in_flight_ > options_.bytes_in_flight) return;  // Whoever ends comes by here.

@@ -62,6 +62,9 @@ class Engine {
   void observe(Kind kind, ObjectRef object, bool is_delete);
   /// All caches are filled: steps may run.
   void start();
+  /// No step starts until resume(); changes go on being observed.
+  void pause() { is_paused_ = true; }
+  void resume();
   /// No step starts any more; answers still outstanding are ignored. For the loss of leadership and for shutdown.
   void stop();
 
@@ -102,7 +105,7 @@ class Engine {
   std::vector<Queue*> custom_watchers_;  ///< Of all custom kinds.
   std::unordered_map<Kind, std::multimap<std::int64_t, std::shared_ptr<Run>>> revision_waiters_;
   std::unordered_multimap<std::string, std::shared_ptr<Run>> deletion_waiters_;  ///< By uid.
-  bool started_ = false, stopped_ = false, drain_posted_ = false;
+  bool started_ = false, stopped_ = false, is_paused_ = false, drain_posted_ = false;
   std::uint64_t steps_ = 0;
   std::size_t bytes_in_flight_ = 0;
   Lifeline lifeline_;

@@ -136,18 +136,31 @@ class Manager final : public ControllerManager {
     options.user_agent = kName;
     options.transport = options_.election_transport;
     options.election_loop = options_.election_loop;
+    options.stands_again = options_.stands_again;
     client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [this] { lead(); };
+    callbacks.on_started_leading = [this] { has_led_ ? end() : lead(); };
+    callbacks.on_resumed_leading = [this] {
+      log::info("controllers", "nobody else has led meanwhile: going on");
+      running_ = has_started_;
+      engine_->resume();
+    };
     callbacks.on_stopped_leading = [this] {
-      engine_->stop();
-      running_ = false;
       log::warning("controllers", "lost the lease kube-system/{}", kName);
-      if (lost_) lost_();
+      if (!options_.stands_again) return end();
+      running_ = false;
+      engine_->pause();
     };
     return std::make_unique<client::Leadership>(std::move(transport), std::move(options), &loop_, std::move(callbacks));
   }
 
+  void end() {
+    engine_->stop();
+    running_ = false;
+    if (lost_) lost_();
+  }
+
   void lead() {
+    has_led_ = true;
     for (const Kind kind : engine_->watched_kinds()) {
       client::InformerHandler handler;
       handler.on_add = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, false); };
@@ -163,8 +176,8 @@ class Manager final : public ControllerManager {
   }
 
   void run() {
-    if (running_) return;
-    running_ = true;
+    if (std::exchange(has_started_, true)) return;
+    running_ = !leadership_ || leadership_->holds();
     engine_->start();
   }
 
@@ -177,6 +190,7 @@ class Manager final : public ControllerManager {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<CustomKinds> custom_;  ///< Null: no controller wants them.
   std::function<void()> lost_;
+  bool has_led_ = false, has_started_ = false;
   std::atomic<bool> running_ = false;
   Lifeline lifeline_;
 };

@@ -36,6 +36,7 @@ struct ManagerOptions {
   /// MachineSets make Machines, and Machines simulated nodes (machines.h): where no machine-api-operator does.
   bool simulated_machines = false;
   bool trace = false;
+  bool stands_again = false;                              ///< Having lost the Lease it waits for it: see on_lost_leadership.
   bool leader_elect = false;                              ///< With the Lease kube-system/kube-controller-manager.
   std::shared_ptr<client::Transport> election_transport;  ///< See client::LeadershipOptions::transport.
   client::ElectionTimes election = client::kOwnTimes;
@@ -69,7 +70,8 @@ class ControllerManager {
   virtual void start() = 0;
   /// True once the first lists are in and the controllers run. Any thread.
   [[nodiscard]] virtual bool is_running() const = 0;
-  /// Called on the loop when leadership is lost: the process should end or make a new manager.
+  /// Called on the loop when leadership is lost: the process should end or make a new manager. With stands_again only when it comes back
+  /// after another has led: where nobody has, the controllers go on where they were, with what they have seen meanwhile.
   virtual void on_lost_leadership(std::function<void()> lost) = 0;
 };
 

@@ -65,12 +65,13 @@ struct Candidate {
   }
   LeaderCallbacks callbacks() {
     return {.on_started_leading = [this] { ++started; },
+            .on_resumed_leading = [this] { ++resumed; },
             .on_stopped_leading = [this] { ++stopped; },
             .on_new_leader = [this](const std::string& id) { seen.push_back(id); },
             .on_waiting = [this](const std::string& why) { waited.push_back(why); }};
   }
   std::vector<std::string> waited;
-  int started = 0, stopped = 0;
+  int started = 0, resumed = 0, stopped = 0;
   std::vector<std::string> seen;
   Client client;
   LeaderElector elector;
@@ -163,6 +164,46 @@ TEST_F(LeaderElectionTest, AnotherTakesOverOnlyWhenTheLeaseExpired) {
   EXPECT_TRUE(b.elector.is_leader());
   EXPECT_EQ(json::get_int(server.lease, {"spec", "leaseTransitions"}), 1);
   EXPECT_EQ(b.seen, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(LeaderElectionTest, WhoComesBackGoesOnWhereNobodyElseHasLed) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  const auto lose_and_return = [&](Duration away) {
+    server.cut_off.insert("a");
+    loop.run_for(away);
+    EXPECT_FALSE(a.elector.is_leader());
+    server.cut_off.clear();
+    a.elector.start();
+    loop.run_for(60s);
+  };
+  a.elector.start();
+  loop.run_for(10s);
+  EXPECT_EQ(std::pair(a.started, a.resumed), std::pair(1, 0));
+  lose_and_return(60s);
+  lose_and_return(60s);
+  EXPECT_EQ(std::pair(a.started, a.resumed), std::pair(1, 2)) << "the lease was never given up";
+  a.elector.stop();
+  loop.run_for(1s);
+  EXPECT_EQ(server.holder(), "");
+  a.elector.start();
+  loop.run_for(10s);
+  EXPECT_EQ(std::pair(a.started, a.resumed), std::pair(1, 3)) << "given up, and taken by nobody";
+  b.elector.start();
+  lose_and_return(60s);
+  EXPECT_TRUE(b.elector.is_leader());
+  EXPECT_EQ(std::pair(b.started, b.resumed), std::pair(1, 0));
+  b.elector.stop();
+  loop.run_for(10s);
+  EXPECT_EQ(std::pair(a.started, a.resumed), std::pair(2, 3)) << "another has led";
+  lose_and_return(60s);
+  EXPECT_EQ(std::pair(a.started, a.resumed), std::pair(2, 4));
+  server.cut_off.insert("a");
+  loop.run_for(60s);
+  server.lease = json::Value(nullptr);
+  server.cut_off.clear();
+  a.elector.start();
+  loop.run_for(10s);
+  EXPECT_EQ(a.started + a.resumed, 7);
 }
 
 TEST_F(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {

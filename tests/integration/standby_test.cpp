@@ -87,5 +87,82 @@ TEST(Standby, HearsOfNoObjectThatWentBeforeItLed) {
   EXPECT_EQ(world.running("app=after"), 1U);
 }
 
+/// A link that breaks: what is asked then is never answered.
+Interceptor cut_when(const bool& is_cut) {
+  return [&is_cut](const net::HttpRequest&, std::function<void(net::HttpResponse)>&) { return is_cut; };
+}
+
+/// Controllers that lose their Lease while their election's link is cut, and stand again.
+class LostLease : public ::testing::Test {
+ protected:
+  LostLease() {
+    auto options = candidate("only");
+    options.root_ca_pem = "ca";
+    options.stands_again = true;
+    options.election_loop = &world_.loop();
+    const std::shared_ptr<client::Transport> link(&world_.client_link(), [](client::Transport*) {});
+    options.election_transport = std::make_shared<InterceptedTransport>(link, cut_when(is_cut_));
+    manager_ = controllers::make_controller_manager(std::make_shared<InterceptedTransport>(link, counting(lists_)), world_.loop(),
+                                                    std::move(options), nullptr);
+    manager_->on_lost_leadership([this] { ++lost_; });
+    manager_->start();
+    world_.create(deployment_yaml("before", 2, "1"));
+    world_.run(std::chrono::seconds(30));
+    EXPECT_EQ(world_.running("app=before"), 2U);
+    lists_ = 0;
+  }
+  static WorldOptions without_controllers() {
+    WorldOptions options;
+    options.controllers = candidate("elsewhere");
+    return options;
+  }
+
+  World world_{without_controllers()};
+  bool is_cut_ = false;
+  int lists_ = 0, lost_ = 0;
+  std::unique_ptr<controllers::ControllerManager> manager_;
+};
+
+TEST_F(LostLease, WhereNobodyElseLedTheyGoOnWithWhatTheySawMeanwhile) {
+  world_.stop_controllers();
+  world_.run(std::chrono::seconds(30));
+  ASSERT_TRUE(manager_->is_running());
+  is_cut_ = true;
+  world_.run(std::chrono::seconds(40));
+  EXPECT_FALSE(manager_->is_running());
+  world_.create(deployment_yaml("meanwhile", 3, "1"));
+  world_.run(std::chrono::seconds(40));
+  EXPECT_EQ(world_.running("app=meanwhile"), 0U) << "nobody leads";
+  is_cut_ = false;
+  world_.run(std::chrono::seconds(40));
+  EXPECT_TRUE(manager_->is_running());
+  EXPECT_EQ(world_.running("app=meanwhile"), 3U);
+  EXPECT_EQ(world_.running("app=before"), 2U);
+  EXPECT_EQ(lists_, 0) << "nothing is read anew";
+  EXPECT_EQ(lost_, 0);
+}
+
+TEST_F(LostLease, WhereAnotherHasLedTheyEndWhenTheLeaseComesBack) {
+  world_.stop_controllers();
+  world_.run(std::chrono::seconds(30));
+  is_cut_ = true;
+  world_.run(std::chrono::seconds(40));
+  {
+    auto options = candidate("another");
+    options.election_loop = &world_.loop();
+    const std::shared_ptr<client::Transport> link(&world_.client_link(), [](client::Transport*) {});
+    const auto another = controllers::make_controller_manager(link, world_.loop(), options, nullptr);
+    another->start();
+    world_.create(deployment_yaml("meanwhile", 3, "1"));
+    world_.run(std::chrono::seconds(40));
+    EXPECT_EQ(world_.running("app=meanwhile"), 3U);
+    EXPECT_EQ(lost_, 0) << "it stands by";
+  }
+  is_cut_ = false;
+  world_.run(std::chrono::seconds(60));
+  EXPECT_EQ(lost_, 1);
+  EXPECT_FALSE(manager_->is_running());
+}
+
 }  // namespace
 }  // namespace berth::integration

@@ -159,6 +159,7 @@ void World::start_component(Component& component) {
     controllers::ManagerOptions options;
     options.seed = seed_ * 1000 + starts_;
     options.leader_elect = true;
+    options.stands_again = true;
     options.election_loop = &loop_;
     options.identity = identity;
     component.manager = controllers::make_controller_manager(component.process->wire, loop_, options, &metrics_);

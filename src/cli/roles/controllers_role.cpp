@@ -65,8 +65,8 @@ ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, c
     : loop_(lasting_loop("controllers")),
       transport_(std::move(transport)),
       options_(std::move(options)),
-      stands_again_(stands_again),
       config_(controllers::config_document(options_)) {
+  options_.stands_again = stands_again;
   std::promise<void> made;
   loop_.post([&] {
     begin();
@@ -83,12 +83,12 @@ void ControllersRole::begin() {
 
 void ControllersRole::lost() {
   loop_.assert_on_loop();
-  if (!stands_again_) {
+  if (!options_.stands_again) {
     log::error("controllers", "leadership lost: stopping");
     kill(getpid(), SIGTERM);
     return;
   }
-  log::warning("controllers", "leadership lost: standing again");
+  log::warning("controllers", "another has led: beginning anew");
   // Not within a call of the one that goes.
   loop_.post([this] {
     if (is_ending_) return;

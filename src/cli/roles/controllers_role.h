@@ -35,7 +35,6 @@ class ControllersRole {
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
   const controllers::ManagerOptions options_;
-  const bool stands_again_;
   json::Value config_;  ///< As /configz shows it.
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
   std::unique_ptr<controllers::ControllerManager> manager_;  ///< On the loop, as what follows.
