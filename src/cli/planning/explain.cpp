@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "autoscaler/advice.h"
+#include "cli/command/keep_to_the_end.h"
 #include "cli/command/kubectl_words.h"
 #include "cli/command/parse.h"
 #include "cli/planning/group_input.h"
@@ -346,8 +347,9 @@ int run_explain(const std::vector<std::string>& args) {
   std::string scheduler;
   for (const json::Value& document : *documents)
     if (scheduler.empty()) scheduler = json::get_string(document, {"spec", "schedulerName"});
-  auto input = read_placement_input(flags.placement, scheduler.empty() ? "default-scheduler" : scheduler);
-  if (!input) return report(input.error());
+  auto read = read_placement_input(flags.placement, scheduler.empty() ? "default-scheduler" : scheduler);
+  if (!read) return report(read.error());
+  PlacementInput* const input = &keep_to_the_end(std::move(*read));
   warn_of_ignored(*input);
   auto pods = asked_pods(flags, *input, std::move(*documents), name);
   if (!pods) return report(pods.error());

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "cli/command/keep_to_the_end.h"
 #include "cli/command/parse.h"
 #include "cli/planning/group_input.h"
 #include "cli/planning/placement_commands.h"
@@ -179,8 +180,9 @@ int run_place(const std::vector<std::string>& args) {
   for (const auto& document : *documents)
     for (const auto& pod : pods_of(document))
       if (scheduler.empty()) scheduler = json::get_string(pod, {"spec", "schedulerName"}, "default-scheduler");
-  auto input = read_placement_input(flags, scheduler);
-  if (!input) return report(input.error());
+  auto read = read_placement_input(flags, scheduler);
+  if (!read) return report(read.error());
+  PlacementInput* const input = &keep_to_the_end(std::move(*read));
   warn_of_ignored(*input);
   tell_notes(*input);
 

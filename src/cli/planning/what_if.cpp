@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/config_reader.h"
+#include "cli/command/keep_to_the_end.h"
 #include "cli/command/parse.h"
 #include "cli/planning/instance_types.h"
 #include "cli/planning/placement_commands.h"
@@ -429,13 +430,11 @@ int run_what_if(const std::vector<std::string>& args) {
   flags.common.may_lack_nodes = changes.buys();
   auto read = read_present(flags.common);
   if (!read) return report(read.error());
-  // Left to the end of the process: to take a large cluster apart object by object is a second's work for nothing.
-  static auto& present = *new std::optional<whatif::Present>;
-  present.emplace(std::move(*read));
+  whatif::Present& present = keep_to_the_end(std::move(*read));
   Changes origins = changes;
   question["changes"] = changes.take();
   const auto name_of = [&](std::size_t number, std::string_view field) { return origins.name_of(number, field); };
-  auto answer = ask_with_processes(*present, json::Value(std::move(question)), flags.processes, name_of);
+  auto answer = ask_with_processes(present, json::Value(std::move(question)), flags.processes, name_of);
   if (!answer) return report(answer.error());
   print_answer(*answer, flags.common);
   return fails(*answer, flags.fail_on) ? 3 : 0;
