@@ -202,7 +202,7 @@ Result<void> SqliteStore::prepare_statements() {
       {&commit_, "COMMIT"},
       {&rollback_, "ROLLBACK"},
       {&insert_, "INSERT INTO log(revision, create_revision, previous_revision, checksum, key, value) VALUES(?, ?, ?, ?, ?, ?)"},
-      {&delete_, "DELETE FROM log WHERE revision = ?"},
+      {&delete_, "DELETE FROM log WHERE revision BETWEEN ? AND ?"},
       {&select_slice_, "SELECT revision, previous_revision, value IS NULL FROM log WHERE revision > ? AND revision <= ?"},
       {&set_compacted_, "UPDATE meta SET value = ? WHERE name = 'compacted_revision'"},
   };
@@ -402,9 +402,14 @@ Result<void> SqliteStore::compact_slice(Revision until) {
   sqlite3_reset(s);
   if (code != SQLITE_DONE) return std::unexpected(describe(db_.get(), code, options_.path, "compacting"));
   std::sort(gone.begin(), gone.end());
-  for (Revision revision : gone) {
-    sqlite3_bind_int64(delete_.get(), 1, revision);
+  // What is written in turn is superseded in turn (heartbeats): a run of revisions goes at once.
+  for (auto first = gone.begin(); first != gone.end();) {
+    auto last = first;
+    while (std::next(last) != gone.end() && *std::next(last) <= *last + 1) ++last;
+    sqlite3_bind_int64(delete_.get(), 1, *first);
+    sqlite3_bind_int64(delete_.get(), 2, *last);
     if (auto ok = step_once(delete_.get(), "compacting"); !ok) return ok;
+    first = std::next(last);
   }
   sqlite3_bind_int64(set_compacted_.get(), 1, until);
   return step_once(set_compacted_.get(), "compacting");
