@@ -26,6 +26,8 @@ class GarbageCollector final : public Controller {
   [[nodiscard]] std::string_view name() const override { return "garbage-collector-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return collectable_kinds(); }
   [[nodiscard]] bool watches_custom_kinds() const override { return true; }
+  /// It holds the newest revision of everything, and no older one.
+  [[nodiscard]] bool counts_heartbeats() const override { return true; }
   void on_custom_kind(const Cache& cache, TimePoint now, KeySink& sink) override { on_start(cache, now, sink); }
   [[nodiscard]] int concurrency() const override { return 256; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
