@@ -61,12 +61,11 @@ void check_signing(controllers::SigningOptions& signing, Findings& findings) {
     check("cluster-signing-" + signer, authority.certificate_file, authority.key_file, authority.source);
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool stands_again)
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
     : loop_(lasting_loop("controllers")),
       transport_(std::move(transport)),
       options_(std::move(options)),
       config_(controllers::config_document(options_)) {
-  options_.stands_again = stands_again;
   std::promise<void> made;
   loop_.post([&] {
     begin();

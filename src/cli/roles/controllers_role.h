@@ -21,10 +21,10 @@ controllers::AuthoritySource authority_from_files(std::string certificate_file, 
 /// That --cluster-signing-cert-file and --cluster-signing-key-file go together and can be read.
 void check_signing(controllers::SigningOptions& signing, Findings& findings);
 
-/// Owns its thread. When the Lease is lost the process ends, or the controllers begin anew as candidates (`stands_again`).
+/// Owns its thread. When the Lease is lost the process ends, or the controllers stand again (ManagerOptions::stands_again).
 class ControllersRole {
  public:
-  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool stands_again = false);
+  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options);
   ~ControllersRole();
   /// What the role's own port shows. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options();

@@ -183,7 +183,7 @@ UpPlan UpFlags::plan(Findings& findings) {
       controllers.options(master.controller_arguments, {.features = out.server.features, .leader_elect = true}, findings);
   out.controllers_options.identity = fmt::format("{}_{}", host_name(), out.server.data_dir);
   if (out.controllers_options.election == client::kOwnTimes) out.controllers_options.election = client::kKubernetesTimes;
-  out.controllers_options.simulated_machines = true;
+  out.controllers_options.simulated_machines = out.controllers_options.stands_again = true;
   if (auto config = findings.take(scheduler.config(master, server.master_config))) {
     findings.notes(config->notes);
     out.scheduler_config = std::move(*config);
@@ -331,7 +331,7 @@ void UpCluster::start_controllers() {
   }
   signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
   plan_.controllers_options.election_transport = as("system:kube-controller-manager");
-  controllers_ = std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options, /*stands_again=*/true);
+  controllers_ = std::make_unique<ControllersRole>(as("system:kube-controller-manager"), plan_.controllers_options);
 }
 
 Result<void> UpCluster::start_scheduler() {
