@@ -443,29 +443,31 @@ void SharedCache::remember_expiring(std::span<const CacheEvent> changes) {
 }
 
 void SharedCache::make_room() {
-  std::size_t excess = expiring_room_.excess();
   for (std::size_t going = 0; going < kRoomSlice;) {
     ObjectPtr oldest;
     {
       const MutexLock lock(mutex_);
       if (expiring_.empty()) break;
       oldest = expiring_.front().lock();
-      if (oldest != nullptr && excess == 0) break;
+      if (oldest != nullptr && expiring_room_.excess() <= going_bytes_) break;
       expiring_.pop_front();
     }
     const ObjectPtr current = oldest != nullptr ? get(oldest->key) : nullptr;
     if (current == nullptr || current->revision != oldest->revision) continue;
-    excess -= std::min(excess, current->text_bytes());
     ++going;
+    {
+      const MutexLock lock(mutex_);
+      going_bytes_ += current->text_bytes();
+    }
     Proposal proposal;
     proposal.key = current->key;
     proposal.is_delete = true;
     proposal.expected = current->revision;
     propose(std::move(proposal), [this, current](const ProposeResult& gone) {
       expiring_room_.went_early(gone ? 1 : 0);
-      if (gone || !is_of_storage(gone.error())) return;
       const MutexLock lock(mutex_);
-      expiring_.push_front(current);
+      going_bytes_ -= current->text_bytes();
+      if (!gone && is_of_storage(gone.error())) expiring_.push_front(current);
     });
   }
   keeper_.schedule_after(kRoomPeriod, guarded(&SharedCache::make_room));

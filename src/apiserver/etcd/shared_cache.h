@@ -93,6 +93,7 @@ class SharedCache final : public PublishedObjects, private store::Follower {
   std::unordered_map<std::string, Bytes> foreign_ BERTH_GUARDED_BY(mutex_);
   std::vector<std::function<void(bool)>> readers_ BERTH_GUARDED_BY(mutex_);          ///< For whom etcd is to be asked next.
   std::deque<std::weak_ptr<const StoredObject>> expiring_ BERTH_GUARDED_BY(mutex_);  ///< As written; kept where there is a bound.
+  std::size_t going_bytes_ BERTH_GUARDED_BY(mutex_) = 0;                             ///< Of what make_room() has sent the deletion of.
   bool is_asking_ BERTH_GUARDED_BY(mutex_) = false,
                   is_looking_ BERTH_GUARDED_BY(mutex_) = false, stopping_ BERTH_GUARDED_BY(mutex_) = false;
   std::string failure_ BERTH_GUARDED_BY(mutex_);
