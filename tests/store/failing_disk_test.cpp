@@ -22,9 +22,9 @@ Record write_of(Revision revision, const std::string& key, Revision previous, st
 /// Three groups of writes, the second not synced; what there is after each.
 const std::vector<std::vector<Record>>& groups() {
   static const std::vector<std::vector<Record>> kGroups = {
-      {write_of(1, "//pods/a/x", 0, 50'000), write_of(2, "//pods/a/y", 0, 10), write_of(3, "//pods/a/z", 0, 10)},
-      {write_of(4, "//pods/a/x", 1, 20'000), write_of(5, "//pods/a/y", 2, 0)},
-      {write_of(6, "//pods/a/y", 0, 30), write_of(7, "//pods/a/z", 3, 40'000)}};
+      {write_of(1, "//pods/a/x", 0, 20'000), write_of(2, "//pods/a/y", 0, 10), write_of(3, "//pods/a/z", 0, 10)},
+      {write_of(4, "//pods/a/x", 1, 17'000), write_of(5, "//pods/a/y", 2, 0)},
+      {write_of(6, "//pods/a/y", 0, 30), write_of(7, "//pods/a/z", 3, 10)}};
   return kGroups;
 }
 Contents contents_at(Revision revision) {
