@@ -94,6 +94,10 @@ class TokenLives : public AccessLives {
       spec.bound_name = life_.one({"x", "y"});
       const Thing* bound = find(plural, spec.bound_name);
       spec.bound_uid = bound == nullptr ? "none" : bound->uid;
+      if (kind == "Node") {
+        token.node = spec.bound_name;
+        token.node_uid = spec.bound_uid;
+      }
       if (kind == "Pod" && bound != nullptr && !bound->node.empty())
         if (const Thing* node = find("nodes", bound->node); node != nullptr) {
           token.node = bound->node;
