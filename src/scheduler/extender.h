@@ -14,10 +14,6 @@
 #include "placement/preemption.h"
 #include "scheduler/config/config.h"
 
-namespace berth::net {
-class HttpClient;
-}
-
 namespace berth::scheduler {
 
 /// Owner: one scheduler. Immutable: may be asked from any thread. Calls block until the extender answers or its timeout is over.
@@ -72,7 +68,6 @@ class Extenders {
 
   std::vector<config::Extender> configs_;
   Post post_;
-  std::vector<std::shared_ptr<net::HttpClient>> clients_;
 };
 
 }  // namespace berth::scheduler

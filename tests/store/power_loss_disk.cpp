@@ -28,11 +28,17 @@ struct HandleMethods {
     delete std::exchange(handle->path, nullptr);
     return code;
   }
+  static bool fails(sqlite3_file* file, const char* what) {
+    const auto* handle = of(file);
+    return handle->disk != nullptr && handle->disk->fails_now(*handle->path, what);
+  }
   static int read(sqlite3_file* file, void* to, int size, sqlite3_int64 at) {
+    if (fails(file, "read")) return SQLITE_IOERR_READ;
     return real(file)->pMethods->xRead(real(file), to, size, at);
   }
   static int write(sqlite3_file* file, const void* data, int size, sqlite3_int64 at) {
     auto* handle = of(file);
+    if (fails(file, "write")) return SQLITE_IOERR_WRITE;
     if (handle->disk != nullptr) {
       handle->disk->announce(*handle->path, false);
       if (handle->disk->failing_writes.load() > 0) {
@@ -45,6 +51,7 @@ struct HandleMethods {
   }
   static int truncate(sqlite3_file* file, sqlite3_int64 size) {
     auto* handle = of(file);
+    if (fails(file, "truncate")) return SQLITE_IOERR_TRUNCATE;
     if (handle->disk != nullptr) {
       handle->disk->announce(*handle->path, false);
       handle->disk->write(*handle->path, {true, size, {}});
@@ -54,6 +61,7 @@ struct HandleMethods {
   static int sync(sqlite3_file* file, int flags) {
     auto* handle = of(file);
     if (handle->disk == nullptr) return handle->real()->pMethods->xSync(handle->real(), flags);
+    if (fails(file, "sync")) return SQLITE_IOERR_FSYNC;
     handle->disk->announce(*handle->path, true);
     if (handle->disk->failing_syncs.load() > 0) {
       --handle->disk->failing_syncs;
@@ -62,8 +70,12 @@ struct HandleMethods {
     handle->disk->sync(*handle->path);
     return SQLITE_OK;
   }
-  static int file_size(sqlite3_file* file, sqlite3_int64* size) { return real(file)->pMethods->xFileSize(real(file), size); }
-  static int lock(sqlite3_file* file, int level) { return real(file)->pMethods->xLock(real(file), level); }
+  static int file_size(sqlite3_file* file, sqlite3_int64* size) {
+    return fails(file, "size") ? SQLITE_IOERR_FSTAT : real(file)->pMethods->xFileSize(real(file), size);
+  }
+  static int lock(sqlite3_file* file, int level) {
+    return fails(file, "lock") ? SQLITE_IOERR_LOCK : real(file)->pMethods->xLock(real(file), level);
+  }
   static int unlock(sqlite3_file* file, int level) { return real(file)->pMethods->xUnlock(real(file), level); }
   static int check_reserved_lock(sqlite3_file* file, int* out) { return real(file)->pMethods->xCheckReservedLock(real(file), out); }
   static int control(sqlite3_file* file, int what, void* argument) {
@@ -72,7 +84,7 @@ struct HandleMethods {
   static int sector_size(sqlite3_file* file) { return real(file)->pMethods->xSectorSize(real(file)); }
   static int characteristics(sqlite3_file* file) { return real(file)->pMethods->xDeviceCharacteristics(real(file)); }
   static int shm_map(sqlite3_file* file, int page, int size, int extend, void volatile** out) {
-    return real(file)->pMethods->xShmMap(real(file), page, size, extend, out);
+    return fails(file, "map") ? SQLITE_IOERR_SHMMAP : real(file)->pMethods->xShmMap(real(file), page, size, extend, out);
   }
   static int shm_lock(sqlite3_file* file, int offset, int count, int flags) {
     return real(file)->pMethods->xShmLock(real(file), offset, count, flags);
@@ -91,6 +103,7 @@ struct HandleMethods {
     auto* disk = disk_of(vfs);
     auto* handle = new (file) Handle{};
     const bool is_watched = name != nullptr && std::string_view(name).starts_with(disk->prefix_);
+    if (is_watched && disk->fails_now(name, "open")) return SQLITE_CANTOPEN;
     const bool is_new = is_watched && !std::filesystem::exists(name);
     const int code = disk->real_->xOpen(disk->real_, name, handle->real(), flags, out_flags);
     if (code != SQLITE_OK) return code;
@@ -105,6 +118,7 @@ struct HandleMethods {
   static int erase(sqlite3_vfs* vfs, const char* name, int sync_directory) {
     auto* disk = disk_of(vfs);
     if (std::string_view(name).starts_with(disk->prefix_)) {
+      if (disk->fails_now(name, "delete")) return SQLITE_IOERR_DELETE;
       disk->announce(name, false);
       disk->erase(name, sync_directory != 0);
     }
@@ -178,6 +192,13 @@ void PowerLossDisk::sync(const std::string& path) {
 
 void PowerLossDisk::announce(const std::string& path, bool is_sync) {
   if (before) before(std::filesystem::path(path).filename().string(), is_sync);
+}
+
+bool PowerLossDisk::fails_now(const std::string& path, const char* what) {
+  if (failing_at.load() == 0 || --failing_at != 0) return false;
+  const std::lock_guard lock(mutex_);
+  failed = std::string(what) + " " + std::filesystem::path(path).filename().string();
+  return true;
 }
 
 PowerLossDisk::Image PowerLossDisk::after_power_loss(Unsynced unsynced, std::mt19937& random) {

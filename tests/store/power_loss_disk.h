@@ -33,6 +33,10 @@ class PowerLossDisk {
   std::atomic<int> failing_syncs{0};
   /// The next so many writes find no room.
   std::atomic<int> failing_writes{0};
+  /// The operation that is so many away fails, whatever it is: opening, reading, writing, cutting, syncing, deleting, asking for the size
+  /// or for a lock. 0: none does. What it was stands in `failed`.
+  std::atomic<int> failing_at{0};
+  std::string failed;
 
  private:
   struct Change {
@@ -54,6 +58,7 @@ class PowerLossDisk {
   void write(const std::string& path, Change change);
   void sync(const std::string& path);
   void announce(const std::string& path, bool is_sync);
+  bool fails_now(const std::string& path, const char* what);
 
   std::string prefix_;
   sqlite3_vfs vfs_{};

@@ -222,6 +222,13 @@ TEST_F(PowerLoss, ADiskWithoutRoomRefusesAndGoesOnWhenThereIsRoom) {
     EXPECT_EQ(store->state().last_revision, acknowledged);
   }
   EXPECT_GT(acknowledged, 20);
+  disk.failing_writes = 1;
+  const auto probed = store->probe();
+  ASSERT_FALSE(probed) << "whoever asks is told";
+  EXPECT_EQ(probed.error().code, ErrorCode::kUnavailable);
+  disk.failing_writes = 0;
+  EXPECT_TRUE(store->probe());
+  EXPECT_EQ(store->state().last_revision, acknowledged);
   std::mt19937 random(1);
   verify({disk.after_power_loss(Unsynced::kLost, random), acknowledged, "after full disks"}, script);
 }

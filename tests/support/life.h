@@ -37,6 +37,24 @@ class Dice {
   std::uint64_t state_;
 };
 
+/// Sixteen digits that stand for a text.
+inline std::string digest_of(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[hash >> shift & 15];
+  return out;
+}
+
+/// A line that stands for the life of another seed, which nobody reads: BERTH_LIVES=FOLDER writes it there, to be compared with that of
+/// another tree.
+inline std::string line_of_life(const std::string& name, std::uint64_t seed, const std::string& text) {
+  const std::string shown = name + " " + std::to_string(seed);
+  if (const char* folder = std::getenv("BERTH_LIVES"); folder != nullptr) std::ofstream(std::string(folder) + "/" + shown) << text;
+  return "the life of seed " + std::to_string(seed) + ": " + digest_of(text) + "\n";
+}
+
 /// `text` is what the file (below the source folder) says; BERTH_RECORD=1 writes it. The first difference is shown with what led to it.
 inline void expect_life(const std::string& file, std::uint64_t seed, const std::string& text) {
   const std::filesystem::path path = source_dir() + "/" + file;

@@ -38,10 +38,9 @@ class LongLife {
     for (; i < lines_.size() && text.size() < readable_; ++i) text += lines_[i] + "\n";
     while (i < lines_.size()) {
       const std::size_t begin = i, end = std::min(i + kLinesOfADigest, lines_.size());
-      std::uint64_t hash = 14695981039346656037U;
-      for (; i < end; ++i)
-        for (const char c : lines_[i] + "\n") hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-      text += fmt::format("lines {} to {}: {:016x}\n", begin + 1, end, hash);
+      std::string block;
+      for (; i < end; ++i) block += lines_[i] + "\n";
+      text += fmt::format("lines {} to {}: {}\n", begin + 1, end, digest_of(block));
     }
     expect_life(file_, seed_, text);
   }

@@ -53,14 +53,13 @@ class ChainAuthenticator final : public Authenticator {
   }
 
   std::optional<std::string> waits_for(const net::HttpRequest& request) override {
-    const bool has_certificate = request.peer && !is_over_or_revoked(*request.peer) &&
-                                 (request.peer->is_front_proxy || (request.peer->is_client && !request.peer->common_name.empty()));
-    const auto token = has_certificate ? std::nullopt : bearer_token(request);
+    const auto token = is_named_by_certificate(request) ? std::nullopt : bearer_token(request);
     return token ? waits_for_token(*token, {}) : std::nullopt;
   }
 
   std::optional<std::string> waits_for_token(const std::string& token, const std::vector<std::string>& audiences) override {
-    if (is_own(token)) return std::nullopt;
+    const bool is_issued_here = options_.service_account_tokens != nullptr && options_.service_account_tokens->is_own(token);
+    if (is_issued_here || by_known_token(token, audiences)) return std::nullopt;
     const auto others = others_now();
     if (OidcIssuer* issuer = others->oidc == nullptr ? nullptr : others->oidc->issuer_of(token))
       return issuer->must_fetch(token) ? std::optional("the issuer " + issuer->url()) : std::nullopt;
@@ -77,8 +76,7 @@ class ChainAuthenticator final : public Authenticator {
     const bool is_over = request.peer && is_over_or_revoked(*request.peer);
     if (is_over && !bearer_token(request)) return std::unexpected(model::unauthorized());
     if (request.peer && request.peer->is_front_proxy) {
-      const auto& allowed = options_.front_proxy.allowed_names;
-      const bool is_allowed = allowed.empty() || std::ranges::find(allowed, request.peer->common_name) != allowed.end();
+      const bool is_allowed = is_allowed_proxy(*request.peer);
       if (is_allowed && !is_over)
         if (auto user = user_of_headers(options_.front_proxy, request.headers))
           return user->name == "system:anonymous" ? std::move(*user) : authenticated(std::move(*user));
@@ -124,6 +122,16 @@ class ChainAuthenticator final : public Authenticator {
     return user;
   }
 
+  [[nodiscard]] bool is_allowed_proxy(const net::PeerCertificate& peer) const {
+    const auto& allowed = options_.front_proxy.allowed_names;
+    return peer.is_front_proxy && (allowed.empty() || std::ranges::find(allowed, peer.common_name) != allowed.end());
+  }
+  /// Its certificate says whom the request speaks for, or the proxy does that shows one: a token is not looked at.
+  [[nodiscard]] bool is_named_by_certificate(const net::HttpRequest& request) const {
+    if (!request.peer || is_over_or_revoked(*request.peer)) return false;
+    return (request.peer->is_client && !request.peer->common_name.empty()) ||
+           (is_allowed_proxy(*request.peer) && user_of_headers(options_.front_proxy, request.headers));
+  }
   /// The certificate's time is over, or it was revoked: judged by each request, however long its connection or session has been there.
   [[nodiscard]] bool is_over_or_revoked(const net::PeerCertificate& peer) const {
     if (options_.clock != nullptr && (options_.clock->now() > peer.not_after || options_.clock->now() < peer.not_before)) return true;
@@ -145,11 +153,16 @@ class ChainAuthenticator final : public Authenticator {
     return out.audiences.empty() ? std::nullopt : std::optional(std::move(out));
   }
 
-  model::ApiResult<TokenUser> by_token(std::string_view token, const std::vector<std::string>& audiences) {
+  /// Of a file's token, or a bootstrap token. Where it is neither, or not for these audiences, others are asked.
+  [[nodiscard]] std::optional<TokenUser> by_known_token(std::string_view token, const std::vector<std::string>& audiences) const {
     if (const auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
-      if (auto user = for_api(known->second, audiences)) return std::move(*user);
+      if (auto user = for_api(known->second, audiences)) return user;
     if (const auto parts = security::split_bootstrap_token(token); parts && options_.cache != nullptr)
-      if (auto user = for_api(by_bootstrap_token(*parts), audiences)) return std::move(*user);
+      return for_api(by_bootstrap_token(*parts), audiences);
+    return std::nullopt;
+  }
+  model::ApiResult<TokenUser> by_token(std::string_view token, const std::vector<std::string>& audiences) {
+    if (auto known = by_known_token(token, audiences)) return std::move(*known);
     if (options_.service_account_tokens != nullptr && (!has_others() || options_.service_account_tokens->is_own(token))) {
       auto found = options_.service_account_tokens->verify(token, audiences);
       if (found) found->user = authenticated(std::move(found->user));
@@ -164,11 +177,6 @@ class ChainAuthenticator final : public Authenticator {
     return std::unexpected(status);
   }
 
-  /// Settled by what is here, without anybody else.
-  [[nodiscard]] bool is_own(std::string_view token) const {
-    return options_.static_tokens.contains(std::string(token)) || security::split_bootstrap_token(token) ||
-           (options_.service_account_tokens != nullptr && options_.service_account_tokens->is_own(token));
-  }
   [[nodiscard]] bool has_others() const { return options_.webhook != nullptr || others_now()->oidc != nullptr; }
 
   /// Other issuers' tokens, then the webhook. Why somebody is not let in goes to the log alone.

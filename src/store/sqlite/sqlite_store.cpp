@@ -269,9 +269,13 @@ Result<void> SqliteStore::insert(const Record& record) {
 Result<void> SqliteStore::probe() {
   finish_checkpoint();
   if (auto ok = set_sync(options_.full_sync); !ok) return ok;
-  return transaction([&] {
-    sqlite3_bind_int64(set_compacted_.get(), 1, state_.compacted_revision);
-    return step_once(set_compacted_.get(), "writing");
+  // What is as it was is not written: another value goes before it.
+  return transaction([&]() -> Result<void> {
+    for (const Revision value : {state_.compacted_revision + 1, state_.compacted_revision}) {
+      sqlite3_bind_int64(set_compacted_.get(), 1, value);
+      if (auto ok = step_once(set_compacted_.get(), "writing"); !ok) return ok;
+    }
+    return {};
   });
 }
 

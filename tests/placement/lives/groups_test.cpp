@@ -240,21 +240,22 @@ class Gangs {
   int pods_ = 0, asked_ = 0, wrongs_ = 0;
 };
 
-TEST(PlacementLives, Gangs) {
-  const std::string text = Gangs(11, false).run();
-  if (!HasFailure()) berth::testing::expect_life("tests/placement/lives/gangs.txt", 11, text);
-}
-
-TEST(PlacementLives, GangsAsKubernetes) {
-  const std::string text = Gangs(12, true).run();
-  if (!HasFailure()) berth::testing::expect_life("tests/placement/lives/gangs_as_kubernetes.txt", 12, text);
-}
-
-TEST(PlacementLives, WhatIsJudgedHoldsForOtherGangs) {
+/// The recorded life, and others, of which a digest is recorded. BERTH_SEEDS: so many are judged.
+void play(const char* name, std::uint64_t first, bool as_kubernetes) {
+  constexpr std::uint64_t kRecorded = 20;
   const char* seeds = std::getenv("BERTH_SEEDS");
-  for (std::uint64_t seed = 1; seed <= (seeds != nullptr ? std::stoull(seeds) : 6) && !HasFailure(); ++seed)
-    (void)Gangs(11'000 + seed, seed % 3 == 0).run();
+  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : kRecorded;
+  std::string text = Gangs(first, as_kubernetes).run();
+  for (std::uint64_t seed = 1; seed <= more && !::testing::Test::HasFailure(); ++seed) {
+    const std::string other = Gangs(1000 * first + seed, as_kubernetes).run();
+    if (seed <= kRecorded) text += berth::testing::line_of_life(name, 1000 * first + seed, other);
+  }
+  if (!::testing::Test::HasFailure() && more >= kRecorded)
+    berth::testing::expect_life(fmt::format("tests/placement/lives/{}.txt", name), first, text);
 }
+
+TEST(PlacementLives, Gangs) { play("gangs", 11, false); }
+TEST(PlacementLives, GangsAsKubernetes) { play("gangs_as_kubernetes", 12, true); }
 
 }  // namespace
 }  // namespace berth::placement::testing

@@ -27,17 +27,20 @@ Profile permitting() {
   return out;
 }
 
-/// The recorded life, and thirty, or BERTH_SEEDS, that are judged alone.
+/// The recorded life, and thirty others, of which a digest is recorded. BERTH_SEEDS: so many are judged, beyond the thirty alone.
 void play(const char* name, Life::Subject subject) {
+  constexpr std::uint64_t kRecorded = 30;
   const std::uint64_t first = subject.seed;
-  const std::string text = Life(subject).run();
-  if (!::testing::Test::HasFailure()) testing::expect_life(fmt::format("tests/scheduler/lives/{}.txt", name), first, text);
+  std::string text = Life(subject).run();
   const char* seeds = std::getenv("BERTH_SEEDS");
-  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : 30;
+  const std::uint64_t more = seeds != nullptr ? std::stoull(seeds) : kRecorded;
   for (std::uint64_t seed = 1; seed <= more && !::testing::Test::HasFailure(); ++seed) {
     subject.seed = 1000 * first + seed;
-    (void)Life(subject).run();
+    const std::string other = Life(subject).run();
+    if (seed <= kRecorded) text += testing::line_of_life(name, subject.seed, other);
   }
+  if (!::testing::Test::HasFailure() && more >= kRecorded)
+    testing::expect_life(fmt::format("tests/scheduler/lives/{}.txt", name), first, text);
 }
 
 void asks_for(json::Value& pod, const char* resource) {
@@ -195,6 +198,40 @@ Life::Subject old_release() {
                         {1, &Life::change_leader}})};
 }
 
+/// All of it at once: what one subject does meets what another began.
+Life::Subject together() {
+  Profile second = default_profile(Era::k136);
+  second.scheduler_name = "second";
+  second.args.preemption.budgets_are_hard = true;
+  return {.seed = 9,
+          .steps = 600,
+          .profiles = {permitting(), second},
+          .serves_groups = true,
+          .extenders = true,
+          .faults = 20,
+          .dress =
+              [](Life& life, json::Value& pod) {
+                for (const auto& subject : {preemption(), groups(), permit(), extenders(), volumes(), devices()})
+                  if (life.dice.chance(35)) subject.dress(life, pod);
+              },
+          .acts = with({{10, &Life::make_pod},
+                        {4, &Life::edit_pod},
+                        {4, &Life::edit_placed_pod},
+                        {2, &Life::open_gate},
+                        {1, &Life::bind_elsewhere},
+                        {2, &Life::make_budget},
+                        {1, &Life::nominate_elsewhere},
+                        {4, &Life::make_group},
+                        {1, &Life::delete_group},
+                        {4, &Life::make_storage},
+                        {3, &Life::provision},
+                        {4, &Life::make_devices},
+                        {3, &Life::tend_devices},
+                        {2, &Life::change_leader},
+                        {6, &Life::answer},
+                        {3, &Life::pass_time}})};
+}
+
 TEST(SchedulerLives, Binding) { play("binding", binding()); }
 TEST(SchedulerLives, Preemption) { play("preemption", preemption()); }
 TEST(SchedulerLives, Groups) { play("groups", groups()); }
@@ -206,6 +243,10 @@ TEST(SchedulerLives, Extenders) { play("extenders", extenders()); }
 TEST(SchedulerLives, Volumes) { play("volumes", volumes()); }
 TEST(SchedulerLives, Devices) { play("devices", devices()); }
 TEST(SchedulerLives, OldRelease) { play("old_release", old_release()); }
+TEST(SchedulerLives, Together) {
+  register_doorman();
+  play("together", together());
+}
 
 }  // namespace
 }  // namespace berth::scheduler::lives
