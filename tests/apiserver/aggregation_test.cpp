@@ -326,7 +326,7 @@ TEST_F(Aggregation, AWatchIsPassedOnAsItComes) {
 
 /// A Service that leads back here would have the server ask itself for ever.
 TEST_F(Aggregation, NeverTheServerItself) {
-  service(server_->port());
+  service();
   registration(server_->port(), R"(,"insecureSkipTLSVerify":true)");
   expect_condition("False FailedDiscoveryCheck");
   EXPECT_NE(condition().find("is this API server itself"), std::string::npos) << condition();
