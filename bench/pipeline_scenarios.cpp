@@ -87,6 +87,12 @@ std::string node_report_body(std::size_t i) {
       i % 250, i % 249, i * 7919, i, conditions);
 }
 
+std::string set_body(std::size_t i) {
+  return fmt::format(
+      R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"web-{0}","labels":{{"app":"web-{0}"}},"annotations":{{"deployment.kubernetes.io/revision":"1"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"Deployment","name":"web-{0}","uid":"0c9e2c4e-7b0a-4f0e-8d0e-{0:012}","controller":true}}]}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"app":"web-{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"web-{0}"}}}},"spec":{{"containers":[{{"name":"web","image":"registry.example.com/team/web:1.27.3","resources":{{"requests":{{"cpu":"100m","memory":"200Mi"}}}}}}]}}}}}}}})",
+      i, i % 90 + 1);
+}
+
 // Longer than a screen: one scenario, from its requests to its figures.
 json::Object run(const Options& options) {
   VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
@@ -187,6 +193,22 @@ json::Object run(const Options& options) {
   });
   const double pod_label_us = measure(
       [&](std::size_t i) { return request("PATCH", pod_path(i), R"({"metadata":{"labels":{"example.com/rack":"a"}}})", kStrategic); });
+  const auto set_path = [](std::size_t i) { return fmt::format("/apis/apps/v1/namespaces/default/replicasets/web-{}", i); };
+  constexpr const char* kMerge = "application/merge-patch+json";
+  measure([&](std::size_t i) { return request("POST", "/apis/apps/v1/namespaces/default/replicasets", set_body(i), "application/json"); });
+  // As its controller counts its pods: others of each set.
+  const double count_us = measure([&](std::size_t i) {
+    return request("PATCH", set_path(i) + "/status",
+                   fmt::format(R"({{"status":{{"replicas":{0},"fullyLabeledReplicas":{0},"readyReplicas":{1},"observedGeneration":1}}}})",
+                               i % 90 + 3, i % 90 + 2),
+                   kMerge);
+  });
+  const double scale_us = measure([&](std::size_t i) {
+    return request("PATCH", set_path(i) + "/scale", fmt::format(R"({{"spec":{{"replicas":{}}}}})", i % 90 + 5), kMerge);
+  });
+  const double get_scale_us = measure([&](std::size_t i) { return request("GET", set_path(i) + "/scale", "", ""); });
+  // To end in its grace, then, as its node says, at once.
+  const double mark_deleted_us = measure([&](std::size_t i) { return request("DELETE", pod_path(i), "", "application/json"); });
   const double delete_us = measure([&](std::size_t i) {
     return request("DELETE", pod_path(i), R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0})", "application/json");
   });
@@ -201,6 +223,10 @@ json::Object run(const Options& options) {
                    {"node_report_us", node_report_us},
                    {"node_label_us", node_label_us},
                    {"pod_label_us", pod_label_us},
+                   {"count_us", count_us},
+                   {"scale_us", scale_us},
+                   {"get_scale_us", get_scale_us},
+                   {"mark_deleted_us", mark_deleted_us},
                    {"delete_us", delete_us},
                    {"event_us", event_us},
                    {"get_us", get_us},
@@ -216,7 +242,8 @@ json::Object run(const Options& options) {
 
 const Register kPipeline({"ApiPipeline",
                           "Server CPU per request in process: create, bind, status patch, report, get and list of pods, renewal of leases, "
-                          "create of events, reports and labels of nodes, labels and deletion of pods; without TLS and disk",
+                          "create of events, reports and labels of nodes, labels and deletion of pods, counts and scale of "
+                          "ReplicaSets; without TLS and disk",
                           run});
 
 }  // namespace

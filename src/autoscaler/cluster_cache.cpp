@@ -7,6 +7,7 @@
 
 #include "autoscaler/provider.h"
 #include "autoscaler/provisioning_request.h"
+#include "base/split.h"
 #include "model/topology_labels.h"
 #include "placement/cluster_kinds.h"
 
@@ -68,19 +69,14 @@ struct CapacityReader {
 
 /// "a=b,c=d" into an object.
 void add_labels(std::string_view text, json::Object& labels) {
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
+  for (const std::string_view part : split(text, ','))
     if (const std::size_t equals = part.find('='); equals != std::string_view::npos)
       labels[part.substr(0, equals)] = part.substr(equals + 1);
-  }
 }
 
 /// "key=value:Effect,key:Effect"
 void add_taints(std::string_view text, json::Array& taints) {
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t colon = part.rfind(':');
     if (colon == std::string_view::npos) continue;
     const std::string_view left = part.substr(0, colon);

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <optional>
 
+#include "base/split.h"
+
 namespace berth::config {
 namespace {
 
@@ -91,12 +93,7 @@ bool is_complete_entry(std::string_view line) {
 /// A text line by line. Each change keeps the lines' numbers and is noted.
 class Mender {
  public:
-  explicit Mender(std::string_view text) {
-    for (std::size_t pos = 0; pos <= text.size();) {
-      const auto end = std::min(text.find('\n', pos), text.size());
-      lines_.emplace_back(text.substr(pos, end - pos));
-      pos = end + 1;
-    }
+  explicit Mender(std::string_view text) : lines_(split(text, '\n').list<std::string>()) {
     find_blocks();
     for (first_ = 0; first_ < lines_.size() && trim(lines_[first_]).empty();) ++first_;
   }

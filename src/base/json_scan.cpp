@@ -6,6 +6,7 @@
 
 #include "base/hex.h"
 #include "base/json_skip.h"
+#include "base/split.h"
 #include "base/utf8.h"
 
 namespace berth::json {
@@ -60,15 +61,12 @@ PathScanner::PathScanner(const std::vector<std::string>& paths) : count_(paths.s
   for (std::size_t i = 0; i < paths.size(); ++i) {
     std::vector<Step>* level = &root_;
     Step* step = nullptr;
-    for (std::size_t from = 0; from <= paths[i].size();) {
-      std::size_t dot = std::min(paths[i].find('.', from), paths[i].size());
-      std::string key = paths[i].substr(from, dot - from);
-      from = dot + 1;
+    for (const auto key : split(paths[i], '.')) {
       step = nullptr;
       for (Step& known : *level) {
         if (known.key == key) step = &known;
       }
-      if (step == nullptr) step = &level->emplace_back(Step{key, -1, {}});
+      if (step == nullptr) step = &level->emplace_back(Step{std::string(key), -1, {}});
       level = &step->below;
     }
     if (step != nullptr) step->path = static_cast<int>(i);

@@ -2,6 +2,7 @@
 
 #include <list>
 
+#include "base/dotted.h"
 #include "base/mutex.h"
 #include "controllers/common.h"
 #include "model/kind_hooks.h"
@@ -75,15 +76,7 @@ Kind kind_of_definition(const json::Value& definition) {
 
 std::optional<CustomScale> read_custom_scale(Kind kind, const json::Value& document) {
   if (kind == nullptr || kind->hooks == nullptr || !kind->has_subresource("scale")) return std::nullopt;
-  const auto at = [&](std::string_view path) {
-    const json::Value* value = path.empty() ? nullptr : &document;
-    while (value != nullptr && !path.empty()) {
-      const std::size_t dot = std::min(path.find('.'), path.size());
-      value = json::find(*value, path.substr(0, dot));
-      path.remove_prefix(std::min(dot + 1, path.size()));
-    }
-    return value;
-  };
+  const auto at = [&](std::string_view path) { return path.empty() ? nullptr : json::find_dotted(document, path); };
   const model::Scale& scale = *kind->hooks->scale;
   if (scale.selector_form != model::Scale::Selector::kText) return std::nullopt;  // One of the API's own kinds.
   CustomScale out;

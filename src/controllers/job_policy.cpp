@@ -1,13 +1,11 @@
+#include "base/split.h"
 #include "controllers/job_model.h"
 
 namespace berth::controllers::job {
 
 Indexes parse_indexes(std::string_view text, std::int64_t limit) {
   Indexes indexes;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view part = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  for (const std::string_view part : words(text, ',')) {
     std::int64_t first = 0, last = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), first);
     if (error != std::errc{}) continue;

@@ -1,6 +1,7 @@
 // kube-controller-manager's flags and OpenShift's controllerArguments.
 #include "base/clock.h"
 #include "base/config_reader.h"
+#include "base/split.h"
 #include "client/leader_election.h"
 #include "controllers/manager.h"
 #include "model/features.h"
@@ -204,11 +205,7 @@ Result<void> set_number(T& target, std::string_view flag, std::string_view value
 
 Result<void> set_gates(model::Features& features, std::string_view value, std::vector<std::string>& notes) {
   std::vector<std::pair<model::Feature, bool>> said;
-  while (!value.empty()) {
-    const std::size_t comma = value.find(',');
-    const std::string_view item = value.substr(0, comma);
-    value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
-    if (item.empty()) continue;
+  for (const std::string_view item : words(value, ',')) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) return invalid(fmt::format("--feature-gates: missing bool value for {}", item));
     const std::string_view name = item.substr(0, equals), setting = item.substr(equals + 1);
@@ -250,11 +247,7 @@ Result<void> set_controllers(ManagerOptions& options, std::string_view value, st
   std::set<std::string, std::less<>> only;
   static const std::vector<std::string> kNames = controller_names();
   const std::vector<std::string_view> known(kNames.begin(), kNames.end());
-  while (!value.empty()) {
-    const std::size_t comma = value.find(',');
-    const std::string_view item = value.substr(0, comma);
-    value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
-    if (item.empty()) continue;
+  for (const std::string_view item : words(value, ',')) {
     if (item == "*") {
       all = true;
       continue;

@@ -173,11 +173,7 @@ class Tables {
       else if (text == "map=granular")
         field.is_granular = true;
       else if (text.starts_with('#')) {
-        for (std::size_t at = 1; at < text.size();) {
-          const std::size_t dot = std::min(text.find('.', at), text.size());
-          field.proto.push_back(std::atoi(std::string(text.substr(at, dot - at)).c_str()));
-          at = dot + 1;
-        }
+        for (const auto number : words(text.substr(1), '.')) field.proto.push_back(std::atoi(std::string(number).c_str()));
       }
     }
     // Lists that strategic merge patches merge are merged by server-side apply as well (kube-openapi's conversion).

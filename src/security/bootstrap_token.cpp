@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "base/split.h"
 
 namespace berth::security {
 namespace {
@@ -64,12 +65,9 @@ std::optional<BootstrapToken> read_bootstrap_secret(const json::Value& secret) {
     out.has_bad_expiration = !out.expiration;
   }
   const std::string groups = data_of(secret, "auth-extra-groups");
-  for (std::size_t start = 0; start < groups.size();) {
-    const auto end = std::min(groups.find(',', start), groups.size());
-    const std::string group = groups.substr(start, end - start);
+  for (const std::string& group : groups.empty() ? std::vector<std::string>() : berth::split(groups, ',').list<std::string>()) {
     if (!is_bootstrap_group(group)) out.trouble = "auth-extra-groups names a group that is not below system:bootstrappers:";
     out.extra_groups.push_back(group);
-    start = end + 1;
   }
   if (!is_token_text(out.id, kIdLength) || !is_token_text(out.secret, kSecretLength))
     out.trouble = "token-id or token-secret is not of a token's form";

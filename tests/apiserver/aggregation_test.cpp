@@ -133,12 +133,11 @@ class Aggregation : public ::testing::Test {
     EXPECT_EQ(response.status, 200) << path << ": " << response.body;
     return *json::parse(response.body);
   }
-  void service(int port) {
+  void service() {
     ASSERT_EQ(send("POST", "/api/v1/namespaces/default/services",
                    R"({"metadata":{"name":"shop"},"spec":{"type":"ExternalName","externalName":"localhost"}})")
                   .status,
               201);
-    static_cast<void>(port);
   }
   void registration(int port, const std::string& trust, int priority = 2000) {
     const auto made = send(
@@ -159,6 +158,13 @@ class Aggregation : public ::testing::Test {
   }
   void expect_condition(const std::string& wanted) {
     EXPECT_TRUE(comes_true([&] { return condition().starts_with(wanted); })) << condition();
+  }
+  /// The shop is there, and reached: who passes requests on hears of the condition a moment after it can be read.
+  void open_shop() {
+    service();
+    registration(shop_->port(), trust());
+    expect_condition("True Passed: all checks passed");
+    EXPECT_TRUE(comes_true([&] { return send("GET", "/apis/shop.example.com/v1/orders").status == 200; }));
   }
   SystemClock clock_;
   store::TemporaryDirectory directory_;
@@ -195,9 +201,7 @@ TEST_F(Aggregation, ConditionsSayWhyNobodyAnswers) {
 }
 
 TEST_F(Aggregation, RequestsGoOnAsTheUser) {
-  service(shop_->port());
-  registration(shop_->port(), trust());
-  expect_condition("True Passed: all checks passed");
+  open_shop();
   const auto answer = send("GET", "/apis/shop.example.com/v1/namespaces/default/orders?limit=5", "",
                            {{"X-Remote-User", "system:admin"}, {"X-Remote-Group", "system:masters"}, {"Authorization", "Bearer mine"}});
   EXPECT_EQ(answer.status, 200) << answer.body;
@@ -222,9 +226,7 @@ TEST_F(Aggregation, RequestsGoOnAsTheUser) {
 
 /// CVE-2022-3172: the client would follow, with its credentials.
 TEST_F(Aggregation, NobodyIsLedElsewhere) {
-  service(shop_->port());
-  registration(shop_->port(), trust());
-  expect_condition("True");
+  open_shop();
   const std::string orders = "/apis/shop.example.com/v1/namespaces/default/orders";
   const auto refused = send("GET", orders + "/elsewhere");
   EXPECT_EQ(refused.status, 502);
@@ -253,9 +255,7 @@ TEST_F(Aggregation, NobodyIsLedElsewhere) {
 }
 
 TEST_F(Aggregation, DiscoveryAndOpenApiAreMergedAndWithdrawn) {
-  service(shop_->port());
-  registration(shop_->port(), trust());
-  expect_condition("True");
+  open_shop();
   constexpr const char* kAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
   const auto list = read("/apis", kAggregated);
   const auto& items = json::get_array(list, {"items"});
@@ -289,7 +289,7 @@ TEST_F(Aggregation, DiscoveryAndOpenApiAreMergedAndWithdrawn) {
 }
 
 TEST_F(Aggregation, OnlyWhoTheBundleVouchesForIsBelieved) {
-  service(shop_->port());
+  service();
   const auto stranger = security::Pki::open({.directory = directory_.file("stranger")}, clock_.now());
   registration(shop_->port(), fmt::format(R"(,"caBundle":"{}")", base64_encode(stranger->ca_certificate_pem())));
   expect_condition(fmt::format(
@@ -304,11 +304,7 @@ TEST_F(Aggregation, OnlyWhoTheBundleVouchesForIsBelieved) {
 }
 
 TEST_F(Aggregation, AWatchIsPassedOnAsItComes) {
-  service(shop_->port());
-  registration(shop_->port(), trust());
-  expect_condition("True");
-  // Who passes requests on hears of the condition a moment after it can be read.
-  EXPECT_TRUE(comes_true([&] { return send("GET", "/apis/shop.example.com/v1/orders").status == 200; }));
+  open_shop();
   net::HttpRequest request;
   request.method = "GET";
   request.path = "/apis/shop.example.com/v1/orders";
@@ -330,7 +326,7 @@ TEST_F(Aggregation, AWatchIsPassedOnAsItComes) {
 
 /// A Service that leads back here would have the server ask itself for ever.
 TEST_F(Aggregation, NeverTheServerItself) {
-  service(server_->port());
+  service();
   registration(server_->port(), R"(,"insecureSkipTLSVerify":true)");
   expect_condition("False FailedDiscoveryCheck");
   EXPECT_NE(condition().find("is this API server itself"), std::string::npos) << condition();
@@ -338,7 +334,7 @@ TEST_F(Aggregation, NeverTheServerItself) {
 
 /// What this server serves by itself comes back when the registration of another goes.
 TEST_F(Aggregation, ABuiltInGroupCanBeHandedOverAndComesBack) {
-  service(shop_->port());
+  service();
   const auto patched = send(
       "PUT", std::string(kServices) + "/v1.shop.example.com",
       R"({"metadata":{"name":"v1.shop.example.com"},"spec":{"group":"shop.example.com","version":"v1","groupPriorityMinimum":1,"versionPriority":1}})");

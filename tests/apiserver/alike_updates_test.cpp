@@ -328,6 +328,98 @@ TEST(AlikeUpdates, PodsOfManyJobsAreWrittenAsByPlainWrites) {
       16);
 }
 
+/// ReplicaSets r0, r1 and so on; their uids.
+std::vector<std::string> make_sets(Played& at, int count, int from = 0) {
+  std::vector<std::string> uids;
+  for (int i = from; i < from + count; ++i) {
+    at.other(
+        "POST", kReplicaSets,
+        fmt::format(
+            R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"r{0}","labels":{{"app":"a{0}"}},"annotations":{{"deployment.kubernetes.io/revision":"{0}"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"Deployment","name":"d{0}","uid":"u-{0}","controller":true}}]}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"app":"a{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"a{0}"}}}},"spec":{{"containers":[{{"name":"c","image":"i{0}"}}]}}}}}}}})",
+            i, i + 2));
+    const auto& answer = at.answers.back();
+    uids.push_back(answer.substr(answer.find(R"("uid":")", answer.find(R"("namespace":)")) + 7, 36));
+  }
+  return uids;
+}
+
+std::string count_of(const std::string& uid, std::string_view status, std::string_view revision = "") {
+  return fmt::format(R"({{"metadata":{{"uid":"{}"{}}},"status":{{{}}}}})", uid, revision, status);
+}
+
+TEST(AlikeUpdates, WorkloadsAreCountedAsByPlainWrites) {
+  const std::string merge = "merge-patch+json";
+  const auto path = [](int i) { return fmt::format("{}/r{}/status", kReplicaSets, i); };
+  EXPECT_EQ(play_updates([&](Played& at) {
+              const auto uids = make_sets(at, 8);
+              for (int i = 0; i < 8; ++i)
+                at.update(path(i),
+                          count_of(uids[i], fmt::format(R"("replicas":{0},"fullyLabeledReplicas":{0},"observedGeneration":1)", i + 2)),
+                          merge);
+              for (int i = 0; i < 8; ++i)
+                at.update(path(i), count_of(uids[i], fmt::format(R"("replicas":{},"readyReplicas":{})", i + 12, i + 2)), merge);
+            }),
+            12)
+      << "the first two of each go the long way, whatever the numbers";
+  // What is compared, what is none or no number, and what stands in another order.
+  const std::vector<std::string> odd = {R"("replicas":9,"readyReplicas":10)",
+                                        R"("replicas":9,"readyReplicas":9)",
+                                        R"("replicas":0,"readyReplicas":0)",
+                                        R"("replicas":1,"readyReplicas":0)",
+                                        R"("replicas":-1)",
+                                        R"("replicas":3.0)",
+                                        R"("replicas":3e0)",
+                                        R"("replicas":"3")",
+                                        R"("replicas":null)",
+                                        R"("replicas":12345678901)",
+                                        R"("replicas":3,"conditions":[{"type":"ReplicaFailure","status":"True","message":"of "r""}])",
+                                        R"("replicas":3,"unheardOf":{"replicas":4})"};
+  EXPECT_GE(play_updates([&](Played& at) {
+              const auto uids = make_sets(at, 6);
+              for (const auto& one : odd)
+                for (const std::string before : {R"("replicas":9,"readyReplicas":3)", R"("replicas":9,"readyReplicas":4)", one.c_str()})
+                  for (int i = 0; i < 6; ++i) at.update(path(i), count_of(uids[i], before), merge);
+            }),
+            80);
+  // Who names the state that he means is refused where it is another.
+  EXPECT_GE(play_updates([&](Played& at) {
+              const auto uids = make_sets(at, 6);
+              for (int i = 0; i < 6; ++i) {
+                const auto& list = at.answers[static_cast<std::size_t>(i)];
+                const auto from = list.find(R"("resourceVersion":")") + 19;
+                const auto revision = fmt::format(R"(,"resourceVersion":"{}")", list.substr(from, list.find('"', from) - from));
+                at.update(path(i), count_of(uids[i], R"("replicas":3)", revision), merge);
+                at.update(path(i), count_of(uids[i], R"("replicas":4)", revision), merge);
+              }
+            }),
+            3);
+}
+
+TEST(AlikeUpdates, WorkloadsAreScaledAsByPlainWrites) {
+  const auto scale_all = [](Played& at, const std::string& body, int more = 0) {
+    for (int i = 0; i < 6; ++i)
+      at.update(fmt::format("{}/r{}/scale", kReplicaSets, i), fmt::format(fmt::runtime(body), i + more), "merge-patch+json");
+  };
+  EXPECT_EQ(play_updates([&](Played& at) {
+              make_sets(at, 6);
+              for (const int more : {20, 10, 10, 5}) scale_all(at, R"({{"spec":{{"replicas":{}}}}})", more);
+            }),
+            14)
+      << "the first two of each go the long way: the first write of this kind adds an owner, the third changes nothing";
+  EXPECT_GE(
+      play_updates([&](Played& at) {
+        make_sets(at, 6);
+        for (const char* body :
+             {R"({{"spec":{{"replicas":3}}}})", R"({{"spec":{{"replicas":0}}}})", R"({{"spec":{{"replicas":{}}}}})",
+              R"({{"spec":{{"replicas":-1}}}})", R"({{"spec":{{"replicas":"3"}}}})", R"({{"spec":{{"replicas":null}}}})",
+              R"({{"spec":{{"replicas":3.5}}}})", R"({{"spec":{{"replicas":12345678901}}}})", R"({{"spec":{{"replicas":4,"x":1}}}})",
+              R"({{"spec":{{"replicas":4}},"status":{{"replicas":"x"}}}})", R"({{"metadata":{{"name":"other"}},"spec":{{"replicas":5}}}})",
+              R"({{"spec":{{"replicas":3,"replicas":4}}}})", R"({{"spec":3}})", R"({{"spec":{{"replicas":7}}}})"})
+          for (int round = 0; round < 2; ++round) scale_all(at, body);
+      }),
+      20);
+}
+
 /// What changes is drawn from few words, so that much is alike, and much is the same by accident.
 TEST(AlikeUpdates, DrawnWritesAreTheSameAsPlainOnes) {
   int followed = 0;

@@ -15,6 +15,7 @@ inline constexpr const char* kPodsPath = "/api/v1/namespaces/default/pods";
 inline constexpr const char* kNodes = "/api/v1/nodes";
 inline constexpr const char* kCoreEvents = "/api/v1/namespaces/default/events";
 inline constexpr const char* kLeases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+inline constexpr const char* kReplicaSets = "/apis/apps/v1/namespaces/default/replicasets";
 inline constexpr const char* kEvents = "/apis/events.k8s.io/v1/namespaces/default/events";
 /// A server of its own, with everything that it answered. The same requests in the same order give the same answers, names and uids
 /// included, whichever way creations go.
@@ -103,7 +104,8 @@ inline Followed play_both(const std::function<void(Played&)>& requests) {
   Played fast("application/json"), plain("application/json; charset=utf-8");
   for (Played* one : {&fast, &plain}) {
     requests(*one);
-    for (const char* path : {kPodsPath, kCoreEvents, kEvents, kLeases, kNodes}) one->other("GET", path);
+    for (const char* path : {kPodsPath, kCoreEvents, kEvents, kLeases, kNodes, kReplicaSets}) one->other("GET", path);
+    one->other("GET", std::string(kReplicaSets) + "?fieldSelector=status.replicas%3D3");
     for (const char* selector : {"app%3Dother", "job-name%3Dj2", "kubernetes.io/hostname%3Dn3", "zone%3Da", "zone"})
       for (const char* path : {kPodsPath, kNodes}) one->other("GET", fmt::format("{}?labelSelector={}", path, selector));
     one->other("GET", std::string(kPodsPath) + "?fieldSelector=status.phase%3DRunning,status.podIP%3D10.0.0.3,spec.nodeName%3Dn0");

@@ -1,5 +1,5 @@
-// Writes of a status, most of which leave the object's spec and its owners as bytes (writes/untouched.h): whoever asks for the whole on the
-// way, what is answered and stored is the same.
+// Writes of a status, most of which leave the object's spec and its owners as bytes (cache/object_part.h): whoever asks for the whole on
+// the way, what is answered and stored is the same.
 #include <regex>
 
 #include "tests/apiserver/server_fixture.h"

@@ -7,7 +7,8 @@ struct Entry {
   std::string_view name;
   PluginResult (*make)(const AdmissionContext&);
   enum class When { kDefault, kConfigured, kEnabled } when;
-  /// Whether it does nothing about any write of a status; else it is asked what it wants to see (wants_whole).
+  /// Whether it does nothing about any write of a status, and looks at nothing that is deleted; else it is asked what it wants to see
+  /// (wants_whole).
   enum class Status { kAsked, kPassedOver } status = Status::kPassedOver;
   /// Whether what it does about a write follows from the request and its configuration; else it is asked (add_circumstances).
   enum class Knows { kMore, kRequestAlone } knows = Knows::kMore;

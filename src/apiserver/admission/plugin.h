@@ -74,10 +74,10 @@ struct Caller {
   std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
 };
 
-/// What an update is of.
+/// What an update or a deletion is of.
 struct Present {
   ObjectPtr object;  ///< As it is stored.
-  /// Set where object and old_object lack the spec and the field owners, which the write leaves alone: fills them in, once.
+  /// Set where object and old_object are but the part that the write has to do with: fills in the rest, once.
   std::function<void()> fill_in;
   bool is_rest_sent = false;  ///< What they lack was sent all the same: it counts for nothing, but who fills it in sees it.
 };
@@ -105,7 +105,7 @@ struct Notes {
 struct AdmissionRequest : Asked {
   json::Value object;              ///< Null for deletions.
   json::Value old_object;          ///< Null for creations.
-  std::optional<Present> present;  ///< Updates that admission is asked about.
+  std::optional<Present> present;  ///< Updates and deletions that admission is asked about.
   Caller caller;
   Notes notes;
 
@@ -153,8 +153,8 @@ class AdmissionPlugin {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Sessions and proxied requests, whose object is their options, are asked of those alone that say so.
   [[nodiscard]] virtual bool handles(Operation operation) const { return operation != Operation::kConnect; }
-  /// Whether it looks at more than metadata and status of the objects of this request, which may lack the rest. Not asked of plugins that
-  /// pass over writes of a status (chain.cpp).
+  /// Whether it looks at more than metadata and status of the objects of this request, of a deletion at more than metadata. Not asked of
+  /// plugins that pass these over (chain.cpp).
   [[nodiscard]] virtual bool wants_whole(const AdmissionRequest&) { return true; }
   /// Adds what its part in this creation or update depends on beside the request, the stored object and whether a node asks about its own.
   /// False: on more than can be told, or it leaves something behind, so that the next one in the same words has to be asked about again.

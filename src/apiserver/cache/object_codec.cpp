@@ -19,16 +19,7 @@ void write_member(std::string& out, std::string_view key, const json::Value& val
   json::serialize_to(out, value);
 }
 
-void write_kept(std::string& out, KeptMember& kept, bool& first) {
-  if (kept.text.empty()) return;
-  if (!std::exchange(first, false)) out += ',';
-  json::quote_to(out, kept.name);
-  out += ':';
-  out += kept.text;
-  kept.text = {};
-}
-
-std::size_t write_metadata(std::string& out, const json::Object& metadata, KeptMember kept) {
+std::size_t write_metadata(std::string& out, const json::Object& metadata) {
   out += '{';
   bool first = true;
   for (const auto key : kIdentity)
@@ -37,14 +28,11 @@ std::size_t write_metadata(std::string& out, const json::Object& metadata, KeptM
   const std::size_t offset = out.size();
   out += '"';
   first = false;
-  if (kept.behind == "resourceVersion" || std::ranges::find(kIdentity, kept.behind) != kIdentity.end()) write_kept(out, kept, first);
   for (const auto& [key, value] : metadata) {
     const std::string_view name(key.data(), key.size());
     if (name == "resourceVersion" || std::find(kIdentity.begin(), kIdentity.end(), name) != kIdentity.end()) continue;
     write_member(out, name, value, first);
-    if (name == kept.behind) write_kept(out, kept, first);
   }
-  write_kept(out, kept, first);
   out += '}';
   return offset;
 }
@@ -123,10 +111,9 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
 
 }  // namespace
 
-EncodedObject encode_object(const json::Value& document, const KeptMembers& kept_members) {
+EncodedObject encode_object(const json::Value& document) {
   EncodedObject out;
-  auto kept = kept_members.of_root;
-  out.value.reserve(2048 + kept.text.size() + kept_members.of_metadata.text.size());
+  out.value.reserve(2048);
   const auto& object = document.get_object();
   out.value += '{';
   bool first = true;
@@ -136,21 +123,18 @@ EncodedObject encode_object(const json::Value& document, const KeptMembers& kept
   first = false;
   static const json::Object kEmpty;
   const auto* metadata = object.if_contains("metadata");
-  out.revision_offset =
-      write_metadata(out.value, metadata != nullptr && metadata->is_object() ? metadata->get_object() : kEmpty, kept_members.of_metadata);
-  if (kept.behind == "metadata") write_kept(out.value, kept, first);
+  out.revision_offset = write_metadata(out.value, metadata != nullptr && metadata->is_object() ? metadata->get_object() : kEmpty);
   for (const auto& [key, value] : object) {
     const std::string_view name(key.data(), key.size());
     if (name == "apiVersion" || name == "kind" || name == "metadata") continue;
     write_member(out.value, name, value, first);
-    if (name == kept.behind) write_kept(out.value, kept, first);
   }
-  write_kept(out.value, kept, first);
   out.value += '}';
   return out;
 }
 
-ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document, const StoredObject* has_spec) {
+ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document,
+                        const std::function<const StoredObject*(std::string_view path)>& rest_at) {
   ObjectMeta meta;
   meta.ns = json::get_string(document, {"metadata", "namespace"});
   meta.name = json::get_string(document, {"metadata", "name"});
@@ -159,8 +143,8 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
   for (const auto& field : kind.field_selectors) {
     if (field.starts_with("metadata.")) continue;
     const auto path = source_path(kind, field);
-    if (has_spec != nullptr && path.starts_with("spec.")) {
-      if (const auto text = has_spec->meta.field(field); !text.empty()) meta.fields.emplace_back(field, text);
+    if (const auto* rest = rest_at ? rest_at(path) : nullptr; rest != nullptr) {
+      if (const auto text = rest->meta.field(field); !text.empty()) meta.fields.emplace_back(field, text);
       continue;
     }
     const auto* value = json::find_dotted(document, path);

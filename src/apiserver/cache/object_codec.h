@@ -1,5 +1,6 @@
 // Between documents and stored bytes: what is written, where the revision goes, and what selectors see of an object.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,28 +16,19 @@ struct EncodedObject {
   std::size_t revision_offset = 0;  ///< Between those quotes.
 };
 
-/// A member that a document lacks, in bytes.
-struct KeptMember {
-  std::string_view name;
-  std::string_view behind;  ///< The member that it stands behind, where that is there; otherwise it is the last.
-  std::string_view text;    ///< Empty: there is none.
-};
-struct KeptMembers {
-  KeptMember of_root, of_metadata;
-};
-
 /// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the
-/// rest in its own order. A resourceVersion in the document is left out. `kept`: what the document lacks.
-EncodedObject encode_object(const json::Value& document, const KeptMembers& kept = {});
+/// rest in its own order. A resourceVersion in the document is left out.
+EncodedObject encode_object(const json::Value& document);
 
 /// 413: what is told of an object of more than kMostObjectBytes.
 model::ApiStatus too_large();
 /// The same where the document surely is one.
 std::optional<model::ApiStatus> refuse_large(const json::Value& document);
 
-/// What selectors and indexes need of a document of `kind` (storage version). `has_spec`: the document lacks its spec, which is this
-/// object's, if given.
-ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document, const StoredObject* has_spec = nullptr);
+/// What selectors and indexes need of a document of `kind` (storage version). `rest_at`, of a document that is a part of an object: the
+/// object whose value counts at a path; null: the document's does.
+ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document,
+                        const std::function<const StoredObject*(std::string_view path)>& rest_at = {});
 /// The same from a stored record, without building a document. Unknown kinds give names and labels only.
 ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration event_ttl);
 

@@ -1,6 +1,7 @@
 #include "apiserver/kinds/free_update_texts.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "model/validation/validation.h"
@@ -70,6 +71,9 @@ FreeUpdateTexts of_all() {
                      {"metadata.managedFields.*.time", kOwnerTime}}};
 }
 
+constexpr std::array<std::string_view, 3> kStatus = {"status", "metadata.uid", "metadata.resourceVersion"};
+constexpr std::array<std::string_view, 1> kReplicas = {"spec.replicas"};
+
 /// What pods of one workload, or of many alike, do not share.
 FreeUpdateTexts of_pod() {
   using enum TextClass;
@@ -105,7 +109,7 @@ FreeUpdateTexts of_pod() {
 FreeUpdateTexts of_pod_status() {
   using enum TextClass;
   auto out = of_pod();
-  out.is_of_status = true;
+  out.named = kStatus;
   out.add({{"spec", kKept},
            {"metadata.annotations.*", kAnnotation},
            {"status.$setElementOrder/podIPs.*.ip", kAddress},
@@ -142,7 +146,7 @@ FreeUpdateTexts of_node() {
 /// As kubelets report a node.
 FreeUpdateTexts of_node_status() {
   auto out = of_node();
-  out.is_of_status = true;
+  out.named = kStatus;
   out.add({{"spec", TextClass::kKept}});
   return out;
 }
@@ -152,6 +156,47 @@ FreeUpdateTexts of_node_itself() {
   using enum TextClass;
   auto out = of_node();
   out.add({{"spec.podCIDR", kRange}, {"spec.podCIDRs.*", kRange}, {"spec.providerID", kProvider}, {"spec.taints.*.timeAdded", kStateTime}});
+  return out;
+}
+
+FreeUpdateTexts of_workload() {
+  using enum TextClass;
+  auto out = of_all();
+  out.keys = {{"uid", kReferredUid}};
+  out.add({{"metadata.labels.*", kLabel},
+           {"metadata.annotations.*", kAnnotation},
+           {"metadata.ownerReferences.*.name", kReferredName},
+           {"metadata.ownerReferences.*.uid", kReferredUid}});
+  return out;
+}
+
+/// As workloads are scaled.
+FreeUpdateTexts of_workload_scale() {
+  using enum TextClass;
+  auto out = of_workload();
+  out.named = kReplicas;
+  out.add({{"metadata.generation", kGeneration},
+           {"spec.replicas", kCount},
+           {"spec.selector", kKept},
+           {"spec.template", kKept},
+           {"status", kKept}});
+  return out;
+}
+
+/// As controllers report what they count.
+FreeUpdateTexts of_workload_status() {
+  using enum TextClass;
+  auto out = of_workload();
+  out.named = kStatus;
+  out.add({{"spec", kKept},
+           {"metadata.generation", kCount},
+           {"status.conditions.*.lastTransitionTime", kConditionTime},
+           {"status.conditions.*.lastUpdateTime", kConditionTime},
+           {"status.conditions.*.message", kMessage},
+           {"status.currentRevision", kReferredName},
+           {"status.updateRevision", kReferredName},
+           {"status.replicas", kCount},
+           {"status.*", kCount}});
   return out;
 }
 
@@ -172,7 +217,8 @@ FreeUpdateTexts of_lease() {
 
 bool is_ordered(TextClass of) {
   // Field owners stand in the order of their times, list items among the fields in that of their keys.
-  return of == TextClass::kOwnerTime || of == TextClass::kAddress || of == TextClass::kReferredUid || of == TextClass::kRange;
+  return of == TextClass::kOwnerTime || of == TextClass::kAddress || of == TextClass::kReferredUid || of == TextClass::kRange ||
+         of == TextClass::kCount;
 }
 
 char form_of(TextClass of, std::string_view text) {
@@ -187,7 +233,12 @@ char form_of(TextClass of, std::string_view text) {
       return if_so(text.size() < 20 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }));
     case kLabel:
       return if_so(is_plain(text) && model::validation::check_label_value(text).empty());
+    case kCount:
+    case kGeneration:
+      return if_so(!text.empty() && text.size() < 10 && text.front() != '0' &&
+                   std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; }));
     case kAnnotation:
+    case kMessage:
       return if_so(is_written_one_way(text));
     case kAddress:
       if (!is_plain(text) || !model::validation::is_ip(text)) return '\0';
@@ -234,7 +285,15 @@ const FreeUpdateTexts* free_update_texts(const model::KindInfo& kind, std::strin
                             {"", "pods", "", of_pod_itself()},
                             {"", "nodes", "status", of_node_status()},
                             {"", "nodes", "", of_node_itself()},
-                            {"coordination.k8s.io", "leases", "", of_lease()}};
+                            {"coordination.k8s.io", "leases", "", of_lease()},
+                            {"apps", "deployments", "status", of_workload_status()},
+                            {"apps", "replicasets", "status", of_workload_status()},
+                            {"apps", "statefulsets", "status", of_workload_status()},
+                            {"apps", "daemonsets", "status", of_workload_status()},
+                            {"apps", "deployments", "scale", of_workload_scale()},
+                            {"apps", "replicasets", "scale", of_workload_scale()},
+                            {"apps", "statefulsets", "scale", of_workload_scale()},
+                            {"policy", "poddisruptionbudgets", "status", of_workload_status()}};
   const auto* found = std::ranges::find_if(
       kAll, [&](const Of& of) { return of.plural == kind.plural && of.group == kind.group && of.subresource == subresource; });
   return found == std::end(kAll) || kind.version != "v1" ? nullptr : &found->texts;

@@ -1,6 +1,7 @@
 // What may differ between two updates that are otherwise alike (writes/alike.h).
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ enum class TextClass : std::uint8_t {
   kHolder,
   kRenewal,
   kAcquired,
+  kCount,       ///< A number above 0, whose place among the others of an update is the same; 0 is no other number.
+  kGeneration,  ///< A number too; the next one is one of the texts of an update.
+  kMessage,
 };
 
 bool is_ordered(TextClass of);
@@ -59,8 +63,8 @@ struct FreeUpdateTexts {
   };
   std::vector<Place> places;
   std::vector<Key> keys;
-  /// A write of the status: the rest stays bytes (writes/untouched.h), and a patch may name nothing of the metadata but the uid.
-  bool is_of_status = false;
+  /// Patches that name no more than these ("metadata.uid"), and no other updates; all of them, if empty.
+  std::span<const std::string_view> named;
 
   void add(std::vector<Place> more) { places.insert(places.end(), more.begin(), more.end()); }
 };

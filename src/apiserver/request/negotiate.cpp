@@ -5,6 +5,7 @@
 
 #include "apiserver/request/offer.h"
 #include "base/go/strings.h"
+#include "base/split.h"
 
 namespace berth::apiserver {
 namespace {
@@ -15,17 +16,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  std::size_t start = 0;
-  while (start <= text.size()) {
-    const auto end = std::min(text.find(separator, start), text.size());
-    parts.push_back(trim(text.substr(start, end - start)));
-    start = end + 1;
-  }
-  return parts;
-}
-
 struct Alternative {
   std::string type;
   std::string as, version, group;
@@ -34,7 +24,8 @@ struct Alternative {
 };
 
 Alternative parse_alternative(std::string_view text) {
-  const auto parts = split(text, ';');
+  auto parts = split(text, ';').list();
+  std::ranges::transform(parts, parts.begin(), trim);
   Alternative alternative;
   alternative.type = go::to_lower(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -114,7 +105,7 @@ model::ApiResult<Negotiated> negotiate(std::string_view accept, const Offer& off
   std::optional<Negotiated> best;
   double best_quality = 0;
   for (const auto part : split(accept, ',')) {
-    if (part.empty()) continue;
+    if (trim(part).empty()) continue;
     const auto alternative = parse_alternative(part);
     if (alternative.quality <= best_quality) continue;
     if (auto accepted = accept_one(alternative, offer)) {

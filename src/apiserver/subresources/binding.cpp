@@ -2,9 +2,6 @@
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/subresources/subresources.h"
-#include "apiserver/writes/stencil.h"
-#include "base/json_quote.h"
-#include "base/json_scan.h"
 
 namespace berth::apiserver {
 
@@ -31,6 +28,12 @@ void set_pod_condition(json::Value& pod, std::string_view type, std::string_view
       (*condition)[field] = text;
     }
   }
+}
+
+Take marked_part(std::string_view parent, std::string_view key) {
+  if (parent.empty()) return key == "metadata" || key == "spec" ? Take::kMembers : Take::kWhole;
+  if (parent == "metadata") return key == "managedFields" || key == "ownerReferences" ? Take::kNot : Take::kWhole;
+  return key == "nodeName" || key == "schedulingGates" ? Take::kWhole : Take::kNot;
 }
 
 namespace {
@@ -73,6 +76,7 @@ class Bound final : public Change {
     json::erase(updated, {"metadata", "resourceVersion"});
     return updated;
   }
+  [[nodiscard]] Choice part() const override { return marked_part; }
 
  private:
   const WritePipeline& writes_;
@@ -98,118 +102,6 @@ std::optional<model::ApiStatus> check_binding(const Request& request, const json
   for (const auto& error : errors) status.message += (status.message.empty() ? "" : ", ") + error.render();
   if (errors.size() > 1) status.message = "[" + status.message + "]";
   return status;
-}
-
-/// The pod's bytes with the node in them.
-struct BoundBytes {
-  EncodedObject bytes;
-  std::optional<model::Labels> labels;  ///< Where they are others than before.
-};
-
-/// What is written anew of the pod's text.
-struct Edits {
-  std::vector<Stencil::Place> places;
-  std::vector<std::string> texts;
-
-  void put(std::string_view place, std::string text) {
-    places.push_back({place, texts.size()});
-    texts.push_back(std::move(text));
-  }
-};
-
-/// The place before the bracket that ends an object.
-std::string_view end_of(std::string_view object) { return object.substr(object.size() - 1, 0); }
-
-/// What a Binding adds to the pod's annotations or labels (`field`, `present` as they are), written into its metadata. The members as they
-/// are then; nothing where the Binding brings none. False: they are not read that way.
-bool bring_along(const json::Value& binding, std::string_view field, std::string_view present, std::string_view metadata, Edits& edits,
-                 std::optional<json::Value>& then) {
-  const auto& added = json::get_object(binding, {"metadata", field});
-  if (added.empty()) return true;
-  auto members = present.empty() ? Result<json::Value>(json::Value(json::Object())) : json::parse(present);
-  if (!members || !members->is_object()) return false;
-  for (const auto& [key, value] : added) members->get_object()[key] = value;
-  if (present.empty())
-    edits.put(end_of(metadata), fmt::format(R"(,"{}":{})", field, json::serialize(*members)));
-  else
-    edits.put(present, json::serialize(*members));
-  then = std::move(*members);
-  return true;
-}
-
-/// As Bound makes of the document, where that takes no more than a few places of the bytes to be written anew: a pod that waits, no
-/// promise of a node being withdrawn. Nothing otherwise.
-std::optional<BoundBytes> bound_bytes(const StoredObject& pod, const json::Value& binding, TimePoint now) {
-  enum : std::size_t {
-    kMetadata,
-    kRevision,
-    kDeleted,
-    kLink,
-    kAnnotations,
-    kLabels,
-    kSpec,
-    kNode,
-    kGates,
-    kStatus,
-    kConditions,
-    kNominated,
-    kPaths
-  };
-  static const json::PathScanner scanner({"metadata", "metadata.resourceVersion", "metadata.deletionTimestamp", "metadata.selfLink",
-                                          "metadata.annotations", "metadata.labels", "spec", "spec.nodeName", "spec.schedulingGates",
-                                          "status", "status.conditions", "status.nominatedNodeName"});
-  std::array<std::string_view, kPaths> at;
-  const HeldText held = pod.text();
-  const std::string& text = *held;
-  if (broken_precondition(json::find(binding, "metadata"), pod.meta.uid, std::to_string(pod.revision))) return std::nullopt;
-  if (!scanner.scan(text, at)) return std::nullopt;
-  for (const auto absent : {kDeleted, kLink, kNode, kGates, kNominated})
-    if (!at[absent].empty()) return std::nullopt;
-  // Members are added behind others.
-  for (const auto object : {kMetadata, kSpec, kStatus})
-    if (at[object].size() < 3 || at[object].front() != '{') return std::nullopt;
-  if (at[kRevision].size() < 2 || at[kRevision].front() != '"') return std::nullopt;
-
-  BoundBytes out;
-  Edits edits;
-  edits.places.push_back({at[kRevision].substr(1, at[kRevision].size() - 2), Stencil::kRevision});
-  std::optional<json::Value> annotations, labels;
-  if (!bring_along(binding, "annotations", at[kAnnotations], at[kMetadata], edits, annotations) ||
-      !bring_along(binding, "labels", at[kLabels], at[kMetadata], edits, labels))
-    return std::nullopt;
-  if (labels) out.labels = model::Labels::from_json(&*labels);
-  std::string node = R"(,"nodeName":)";
-  json::quote_to(node, json::get_string(binding, {"target", "name"}));
-  edits.put(end_of(at[kSpec]), std::move(node));
-
-  json::Value part = json::Object{{"status", json::Object()}};
-  if (!at[kConditions].empty()) {
-    auto conditions = json::parse(at[kConditions]);
-    if (!conditions) return std::nullopt;
-    json::set(part, {"status", "conditions"}, std::move(*conditions));
-  }
-  mark_scheduled(part, now);
-  auto conditions = json::serialize(*json::find(part, {"status", "conditions"}));
-  if (at[kConditions].empty())
-    edits.put(end_of(at[kStatus]), R"(,"conditions":)" + conditions);
-  else
-    edits.put(at[kConditions], std::move(conditions));
-
-  const auto stencil = Stencil::cut(text, std::move(edits.places));
-  if (!stencil) return std::nullopt;
-  out.bytes = stencil->fill(std::vector<std::string_view>(edits.texts.begin(), edits.texts.end()));
-  return out;
-}
-
-/// What selectors see of the pod on its node, with these labels if they are others.
-ObjectMeta bound_meta(const StoredObject& pod, const model::KindInfo& kind, std::string_view node, std::optional<model::Labels> labels) {
-  auto meta = meta_like(pod, labels ? std::move(*labels) : pod.meta.labels());
-  for (const auto& field : kind.field_selectors) {
-    if (field.starts_with("metadata.")) continue;
-    const auto text = field == "spec.nodeName" ? node : pod.meta.field(field);
-    if (!text.empty()) meta.fields.emplace_back(field, text);
-  }
-  return meta;
 }
 
 }  // namespace
@@ -238,27 +130,9 @@ StepResult bind_pod(WritePipeline& writes, const WritePtr& operation) {
   const auto& binding = operation->admission.object;
   // Once more: somebody may have changed it since.
   if (auto wrong = check_binding(*operation->request, binding)) return std::unexpected(std::move(*wrong));
-  const auto& pods = *operation->kind;
-  const auto pod = writes.ground.cache->get(object_key(pods, operation->ns, operation->name));
-  if (pod == nullptr) return std::unexpected(model::not_found(pods.group, pods.plural, operation->name));
-  auto bytes = operation->dry_run ? std::nullopt : bound_bytes(*pod, binding, writes.ground.loop.now());
-  if (!bytes) {
-    operation->decoded.change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
-    enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
-    return Flow::kNext;
-  }
-  auto meta = bound_meta(*pod, pods, json::get_string(binding, {"target", "name"}), std::move(bytes->labels));
-  auto proposal = proposal_of(writes.ground, pods, std::move(meta), std::move(bytes->bytes));
-  proposal.expected = pod->revision;
-  writes.ground.cache->propose(std::move(proposal), [&writes, operation](ProposeResult result) {
-    if (result) return operation->done(WriteOutcome{.object = std::move(*result)});
-    if (is_of_storage(result.error())) return operation->fail(not_stored(writes.ground, result.error()));
-    if (++operation->attempts >= kMostAttempts)
-      return operation->fail(model::modified_conflict(operation->kind->group, operation->kind->plural, operation->name));
-    // Somebody else was faster; whoever bound it is told of by the words for that.
-    try_again(writes, operation, Stage::kStore);
-  });
-  return Flow::kWaits;
+  operation->decoded.change = std::make_unique<Bound>(writes, std::move(operation->admission.object));
+  enter(writes, *operation, WriteMode::kMark, Stage::kDecode);
+  return Flow::kNext;
 }
 
 }  // namespace steps

@@ -99,6 +99,7 @@ class DisruptionMark final : public Change {
     set_pod_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", loop_.now());
     return updated;
   }
+  [[nodiscard]] Choice part() const override { return marked_part; }
 
  private:
   EventLoop& loop_;

@@ -223,17 +223,28 @@ model::ApiResult<json::Value> applied_scale(const RequestPtr& request) {
   return config;
 }
 
-/// The object in the request's version.
+/// What a Scale shows of a kind of ours.
+Take scaled_part(std::string_view parent, std::string_view key) {
+  if (parent.empty()) return key == "metadata" || key == "spec" || key == "status" ? Take::kMembers : Take::kNot;
+  return (parent == "metadata" ? key != "managedFields" : key == "replicas" || key == "selector") ? Take::kWhole : Take::kNot;
+}
+
+/// The object in the request's version, as far as a Scale shows it.
 void read_scaled(Versions& versions, Responder& respond, const RequestPtr& request, const ObjectPtr& object,
                  std::function<void(const json::Value&)> then) {
+  if (request->custom == nullptr && is_shown_as_stored(*request, *object)) return then(ObjectPart(object, scaled_part).document());
   versions.read_converted(request, object, [&respond, request, then = std::move(then)](model::ApiResult<json::Value> workload) {
     if (!workload) return respond.status(*request, workload.error());
     then(*workload);
   });
 }
 
-/// Answers with the Scale of what was written. That takes reading the object: no work for the thread that stored it.
-void answer_scale(WritePipeline& writes, const WritePtr& operation) {
+}  // namespace
+
+namespace steps {
+
+/// That takes reading the object: no work for the thread that stored it.
+StepResult answer_scale(WritePipeline& writes, const WritePtr& operation) {
   operation->done = [&writes, request = operation->request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return writes.respond.status(*request, outcome.error());
     writes.ground.offload([&writes, request, written = std::make_shared<const WriteOutcome>(std::move(*outcome))] {
@@ -243,9 +254,10 @@ void answer_scale(WritePipeline& writes, const WritePtr& operation) {
       });
     });
   };
+  return Flow::kNext;
 }
 
-}  // namespace
+}  // namespace steps
 
 void get_scale(Reads& reads, const RequestPtr& request) {
   const auto& kind = *request->kind;
@@ -263,15 +275,13 @@ void get_scale(Reads& reads, const RequestPtr& request) {
 namespace steps {
 
 StepResult decode_scale_apply(WritePipeline& writes, const WritePtr& operation) {
-  answer_scale(writes, operation);
   auto applied = applied_scale(operation->request);
   if (!applied) return std::unexpected(std::move(applied.error()));
   operation->decoded.change = std::make_unique<AppliedScale>(writes, operation->request, std::move(*applied));
   return Flow::kNext;
 }
 
-StepResult decode_scale(WritePipeline& writes, const WritePtr& operation) {
-  answer_scale(writes, operation);
+StepResult decode_scale(WritePipeline&, const WritePtr& operation) {
   const auto& request = operation->request;
   auto change = decode_change(*request);
   if (!change) return std::unexpected(std::move(change.error()));

@@ -13,7 +13,7 @@ void begin_session(WritePipeline& writes, NodeProxy& nodes, const RequestPtr& re
 
 namespace steps {
 
-StepFunction decode_scale, decode_scale_apply;
+StepFunction answer_scale, decode_scale, decode_scale_apply;
 StepFunction decode_binding, bind_pod;
 StepFunction decode_eviction, evict;
 StepFunction decode_token, check_token_request, issue_token;

@@ -24,8 +24,8 @@ class Replacement final : public Change {
     json::erase(fresh, {"metadata", "resourceVersion"});
     return fresh;
   }
-  [[nodiscard]] bool is_of_status_alone() const override {
-    return request_->info.subresource == "status" && !apply::forgets_owners(document_);
+  [[nodiscard]] Choice part() const override {
+    return request_->info.subresource == "status" && !apply::forgets_owners(document_) ? status_part : nullptr;
   }
 
  private:

@@ -109,6 +109,14 @@ bool is_being_emptied(const json::Value& document) {
   return json::find(document, {"metadata", "deletionTimestamp"}) != nullptr && !json::get_array(document, {"spec", "finalizers"}).empty();
 }
 
+/// What a deletion has to do with; of a definition more is told when it goes.
+Take deleted_part(std::string_view parent, std::string_view key) {
+  constexpr std::array<std::string_view, 5> kRead = {"nodeName", "terminationGracePeriodSeconds", "finalizers", "phase", "conditions"};
+  if (parent.empty()) return key == "metadata" || key == "spec" || key == "status" ? Take::kMembers : Take::kNot;
+  const bool is_taken = parent == "metadata" ? key != "managedFields" : std::ranges::find(kRead, key) != kRead.end();
+  return is_taken ? Take::kWhole : Take::kNot;
+}
+
 void deleted(WritePipeline& writes, const WritePtr& deletion, const Mark& mark, const json::Value& before, ProposeResult result) {
   if (result && mark.remove_next) {
     deletion->granted.marked = std::move(*result);
@@ -209,6 +217,10 @@ StepResult find_victim(WritePipeline& writes, const WritePtr& deletion) {
 
 StepResult show_victim(WritePipeline& writes, const WritePtr& deletion) {
   if (deletion->granted.is_admitted) return Flow::kNext;
+  if (!asks_converter(*deletion->request)) {
+    deletion->candidate.current = ObjectPart(deletion->candidate.base, deleted_part).document();
+    return Flow::kNext;
+  }
   writes.versions.read_converted(deletion->request, deletion->candidate.base, [&writes, deletion](model::ApiResult<json::Value> shown) {
     if (!shown) return deletion->fail(std::move(shown.error()));
     deletion->candidate.current = std::move(*shown);
@@ -223,11 +235,12 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
   if (auto found = find_victim(writes, deletion); !found || *found == Flow::kWaits) return found;
   const auto& base = deletion->candidate.base;
   const auto& marked = deletion->granted.marked;
+  std::optional<ObjectPart> part;
   json::Value document;
   // As this deletion has marked it, it goes.
   Mark mark{.remove_now = marked != nullptr && marked->revision == base->revision};
   if (!mark.remove_now) {
-    document = decode_object(*base);
+    document = part.emplace(base, deleted_part).document();
     if (&kind == &KindTable::definitions()) writes.custom.begin_deletion(document);
     mark = mark_deleted(*deletion, document, writes.ground.loop.now());
   }
@@ -235,14 +248,17 @@ StepResult store_deletion(WritePipeline& writes, const WritePtr& deletion) {
     deletion->done(WriteOutcome{.object = base});
     return Flow::kWaits;
   }
+  const auto& stored_kind = storage_kind(kind);
+  const auto proposal_of_marked = [&] {
+    return proposal_of(writes.ground, stored_kind, part->meta(stored_kind, document), part->encode(document));
+  };
   if (deletion->dry_run) {
-    auto stored = as_if_stored(*base, proposal_of(writes.ground, storage_kind(kind), document));
+    auto stored = as_if_stored(*base, proposal_of_marked());
     deletion->done(WriteOutcome{.object = std::move(stored), .gone = mark.remove_now || mark.remove_next});
     return Flow::kWaits;
   }
-  auto proposal = mark.remove_now ? proposal_of(writes.ground, storage_kind(kind), meta_like(*base, {}), EncodedObject())
-                                  : proposal_of(writes.ground, storage_kind(kind), document);
-  auto before = takes_addresses(kind) && mark.remove_now ? std::move(document) : json::Value();
+  auto proposal = mark.remove_now ? proposal_of(writes.ground, stored_kind, meta_like(*base, {}), EncodedObject()) : proposal_of_marked();
+  auto before = takes_addresses(kind) && mark.remove_now ? decode_object(*base) : json::Value();
   proposal.expected = base->revision;
   proposal.is_delete = mark.remove_now;
   writes.ground.cache->propose(std::move(proposal), [&writes, deletion, mark, before = std::move(before)](ProposeResult result) {

@@ -68,16 +68,16 @@ constexpr std::array kChangeOwned = {Step{S::kOwn, "own fields", own_changed_fie
 constexpr std::array kAlike = {Step{S::kDecode, "update alike", update_alike}};
 constexpr auto kReplaceSteps = joined(kAlike, decoded_by(decode_replacement), kChange, kChangeOwned, kChangeAdmitted);
 constexpr auto kPatchSteps = joined(kAlike, decoded_by(decode_patch), kChange, kChangeOwned, kChangeAdmitted);
-constexpr auto kScaleSteps = joined(decoded_by(decode_scale), kChange, kChangeOwned, kChangeAdmitted);
+constexpr std::array kScaled = {Step{S::kDecode, "answer with a Scale", answer_scale}};
+constexpr auto kScaleSteps = joined(kScaled, kAlike, decoded_by(decode_scale), kChange, kChangeOwned, kChangeAdmitted);
 /// Apply writes the owners down when it produces the object.
 constexpr auto kApplySteps = joined(decoded_by(decode_apply), kChange, kChangeAdmitted);
-constexpr auto kScaleApplySteps = joined(decoded_by(decode_scale_apply), kChange, kChangeAdmitted);
+constexpr auto kScaleApplySteps = joined(kScaled, decoded_by(decode_scale_apply), kChange, kChangeAdmitted);
 
 /// Of what is no object of the resource.
 constexpr std::array kBodyAsked = {Step{S::kAsk, "ask", ask_of_body}};
 constexpr std::array kAsked = {Step{S::kMutate, "mutate", mutate}, Step{S::kJudge, "judge", judge}};
-constexpr auto kBindSteps = joined(decoded_by(decode_binding), kBodyAsked, kAsked,
-                                   std::array{Step{S::kStore, "check storable", check_storable}, Step{S::kStore, "bind", bind_pod}});
+constexpr auto kBindSteps = joined(decoded_by(decode_binding), kBodyAsked, kAsked, std::array{Step{S::kStore, "bind", bind_pod}});
 
 constexpr std::array kMarkSteps = {
     Step{S::kRead, "check storable", check_storable}, Step{S::kRead, "read", read_current},

@@ -217,7 +217,7 @@ class MergePatch final : public Change {
       return std::unexpected(std::move(applied.error()));
     return finish_patched(authorizer_, request_, kind_, current, std::move(patched), patch_.repeated, &patch_.document, is_strategic_);
   }
-  [[nodiscard]] bool is_of_status_alone() const override { return names_status_alone(patch_.document); }
+  [[nodiscard]] Choice part() const override { return names_status_alone(patch_.document) ? status_part : nullptr; }
 
  private:
   Authorizer& authorizer_;

@@ -75,7 +75,7 @@ StepResult ask_of_update(WritePipeline& writes, const WritePtr& operation) {
   admission.object = std::move(operation->candidate.document);
   admission.old_object = std::move(operation->candidate.current);
   admission.present = Present{.object = operation->candidate.base, .is_rest_sent = operation->mode == WriteMode::kReplace};
-  if (operation->candidate.untouched) admission.present->fill_in = [self = operation.get()] { self->fill_in(); };
+  if (operation->candidate.part) admission.present->fill_in = [self = operation.get()] { self->fill_in(); };
   begin_draft(writes, *operation);
   return Flow::kNext;
 }
@@ -87,6 +87,12 @@ StepResult ask_of_deletion(WritePipeline&, const WritePtr& operation) {
   // Null from here on: an assignment would leave an empty object behind.
   admission.old_object = std::exchange(operation->candidate.current, nullptr);
   admission.options = operation->decoded.options;
+  admission.present = Present{.object = operation->candidate.base};
+  // In another version that a webhook makes, it is shown whole.
+  if (const auto& request = *operation->request; !asks_converter(request))
+    admission.present->fill_in = [self = operation.get(), &request] {
+      self->admission.old_object = read_document(request, *self->admission.present->object);
+    };
   return Flow::kNext;
 }
 

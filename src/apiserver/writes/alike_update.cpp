@@ -19,7 +19,7 @@ const UpdatePlan* plan_of(const WriteOperation& operation) {
   static const auto kPlans = [] {
     std::map<const FreeUpdateTexts*, UpdatePlan> plans;
     for (const auto& kind : model::all_kinds())
-      for (const std::string_view subresource : {"", "status"})
+      for (const std::string_view subresource : {"", "status", "scale"})
         if (const auto* texts = free_update_texts(kind, subresource)) plans.try_emplace(texts, *texts);
     return plans;
   }();
@@ -33,18 +33,21 @@ std::string_view text_of_alike(const WritePipeline& writes, WriteOperation& oper
   const auto& own = rules_of(*operation.kind);
   if (own.guard || own.check_first || own.check_last || own.takes_addresses || writes.admission == nullptr) return {};
   if (&storage_kind(*operation.kind) != operation.kind) return {};
-  if (operation.mode != WriteMode::kReplace)
+  if (operation.request->info.verb == "patch")
     return text_to_cut(operation, {"application/strategic-merge-patch+json", "application/merge-patch+json"});
-  return plan.texts.is_of_status ? std::string_view() : text_to_cut(operation, {"application/json"});
+  return plan.texts.named.empty() ? text_to_cut(operation, {"application/json"}) : std::string_view();
 }
 
-/// Whether a patch of a status names nothing of the metadata but the uid, and nothing else of the object.
-bool names_uid_and_status(std::string_view patch) {
+bool names_only(std::string_view patch, std::span<const std::string_view> named) {
+  const auto is_named = [&](std::string_view path) { return std::ranges::find(named, path) != named.end(); };
   bool is_so = true;
-  const bool is_read = json::for_each_member(patch, [&](std::string_view key, std::string_view value) {
-    if (key == R"("status")") return;
-    is_so = is_so && key == R"("metadata")" &&
-            json::for_each_member(value, [&](std::string_view field, std::string_view) { is_so = is_so && field == R"("uid")"; });
+  const bool is_read = json::for_each_member(patch, [&](std::string_view raw_key, std::string_view value) {
+    const auto key = raw_key.substr(1, raw_key.size() - 2);
+    if (is_named(key)) return;
+    const bool has_members = json::for_each_member(value, [&](std::string_view raw_field, std::string_view) {
+      is_so = is_so && is_named(fmt::format("{}.{}", key, raw_field.substr(1, raw_field.size() - 2)));
+    });
+    is_so = is_so && has_members;
   });
   return is_read && is_so;
 }
@@ -72,20 +75,24 @@ void tell_apart(const std::vector<Found>& found, CutWrite& out) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < out.texts.size(); ++i)
     if (is_ordered(out.texts[i].is)) order.push_back(i);
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(out.texts[i].is, out.texts[i].text); });
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    const auto& [is, text, _] = out.texts[i];
+    return std::tuple(is, is == TextClass::kCount ? text.size() : 0, text);
+  });
   for (const auto i : order) out.rest += static_cast<char>(i);
 }
 
-/// Nothing: it goes the long way. `now` is one of the texts.
+/// Nothing: it goes the long way. `now` is one of the texts, as is `next_generation`, which is set, where generations are.
 std::optional<CutWrite> cut_update(const WriteOperation& operation, const UpdatePlan& plan, std::string_view body, const StoredObject& base,
-                                   std::string_view now) {
+                                   std::string_view now, std::string& next_generation) {
   constexpr std::size_t kMostTexts = 120;            // Their numbers are characters.
   constexpr std::size_t kMostTogether = 128 * 1024;  // Half of what annotations may be: nobody asks how long they have become.
   const auto& request = *operation.request;
-  if (plan.texts.is_of_status && !names_uid_and_status(body)) return std::nullopt;
+  const auto& named = plan.texts.named;
+  if (!named.empty() && !names_only(body, named)) return std::nullopt;
   CutWrite out;
   out.stored = base.text();
-  if (!plan.texts.is_of_status && body.size() + out.stored->size() > kMostTogether) return std::nullopt;
+  if (named.empty() && body.size() + out.stored->size() > kMostTogether) return std::nullopt;
   out.rest = begin_rest(request, body.size() + out.stored->size());
   add_asker(out.rest, request, base);
   std::vector<Found> found;
@@ -94,6 +101,10 @@ std::optional<CutWrite> cut_update(const WriteOperation& operation, const Update
   found.push_back({TextClass::kName, operation.name});
   if (!plan.cutter.cut(body, found, &out.rest) || !plan.cutter.cut(*out.stored, found, &out.rest) || found.size() > kMostTexts)
     return std::nullopt;
+  if (const auto one = std::ranges::find(found, TextClass::kGeneration, &Found::is); one != found.end()) {
+    next_generation = std::to_string(std::stol(std::string(one->text)) + 1);
+    found.push_back({TextClass::kGeneration, next_generation});
+  }
   tell_apart(found, out);
   return out;
 }
@@ -124,7 +135,9 @@ std::optional<Pattern> pattern_of(const UpdatePlan& plan, const Draft& draft, co
   }
   for (const auto& [path, text] : proposal.meta.fields) {
     auto& field = out.fields.emplace_back(Pattern::Field{path, text, std::nullopt});
-    field.is_kept = plan.texts.is_of_status && path.starts_with("spec.");
+    field.is_kept = std::ranges::any_of(plan.texts.places, [&](const auto& of) {
+      return of.is == TextClass::kKept && path.starts_with(of.path) && path.substr(of.path.size()).starts_with('.');
+    });
     const auto place = std::ranges::find(plan.texts.places, path, &FreeUpdateTexts::Place::path);
     if (field.is_kept || place == plan.texts.places.end() || form_of(place->is, text) == '\0') continue;
     field.free = index_of(draft.texts, place->is, text);
@@ -151,7 +164,7 @@ void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, cons
   const auto draft = std::exchange(operation.draft, nullptr);
   if (draft == nullptr || draft->base != operation.candidate.base) return;
   const auto& plan = *plan_of(operation);
-  if (plan.texts.is_of_status && !operation.candidate.untouched) return;
+  if (operation.subresource == "status" && !operation.candidate.part) return;
   if (auto pattern = pattern_of(plan, *draft, proposal)) writes.patterns->put(std::move(draft->rest), std::move(*pattern));
 }
 
@@ -165,7 +178,8 @@ StepResult update_alike(WritePipeline& writes, const WritePtr& operation) {
   const auto base = writes.ground.cache->get(object_key(*operation->kind, operation->ns, operation->name));
   if (base == nullptr) return Flow::kNext;
   const auto now = writes.ground.now_text();
-  auto cut = cut_update(*operation, *plan, body, *base, now);
+  std::string next_generation;
+  auto cut = cut_update(*operation, *plan, body, *base, now, next_generation);
   if (!cut) return Flow::kNext;
   const auto pattern = follow(writes, *operation, *cut, base);
   if (pattern == nullptr) return Flow::kNext;

@@ -1,5 +1,5 @@
-// How the text of an object is made of another's without building a document: what stands in some places is cut out and something else put
-// there, at once (a binding's pod: subresources/binding.cpp) or each time that another like it comes (alike.h).
+// How the text of an object is made of another's without building a document: what stands in some places is cut out, and something else put
+// there each time that another like it comes (alike.h).
 #pragma once
 #include <optional>
 #include <span>

@@ -87,6 +87,8 @@ void settle_draft(const WritePipeline& writes, WriteOperation& operation);
 void leave_pattern(WritePipeline& writes, const WriteOperation& operation, const Proposal& proposal);
 void leave_update_pattern(WritePipeline& writes, WriteOperation& operation, const Proposal& proposal);
 
+/// What a write of a status has to do with: all but the spec and the field owners.
+Take status_part(std::string_view parent, std::string_view key);
 /// As the rules of its kind see it.
 RuledWrite ruled(const Ground& ground, const WriteOperation& operation);
 /// Everything that is wrong with what would be stored; `old` is null at creation. What a kind's rules complete is completed in `object`.

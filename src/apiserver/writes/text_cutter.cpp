@@ -84,8 +84,11 @@ bool TextCutter::take(std::string_view raw, const Step& step, Cut& out) {
     out.add(is, 'x', raw, place);
     return true;
   }
-  if (raw.size() < 2 || raw.front() != '"' || raw.back() != '"') return true;
-  const auto text = raw.substr(1, raw.size() - 2);
+  const bool is_count = is == TextClass::kCount || is == TextClass::kGeneration;
+  if (is_count ? raw == "0" || (raw.front() != '-' && (raw.front() < '0' || raw.front() > '9'))
+               : raw.size() < 2 || raw.front() != '"' || raw.back() != '"')
+    return true;
+  const auto text = is_count ? raw : raw.substr(1, raw.size() - 2);
   const char form = form_of(is, text);
   const bool is_one = form != '\0' && (fits == nullptr || fits(text));
   if (is_one) out.add(is, form, text, place);

@@ -18,7 +18,7 @@ class TextCutter {
 
   struct Found {
     TextClass is;
-    std::string_view text;  ///< A view of the whole, without the quotes; of what is kept, all of it.
+    std::string_view text;  ///< A view of the whole, without the quotes; of what is kept or a number, all of it.
     std::size_t place = 0;  ///< Among the places; of a key 0.
   };
   /// Appends the texts to `found` in their order and, if given, all else to `rest`: what differs in nothing but the texts gives the same

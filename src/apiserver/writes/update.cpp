@@ -117,19 +117,20 @@ StepResult read_as_asked(WritePipeline& writes, const WritePtr& operation) {
   return Flow::kWaits;
 }
 
-/// Whether the write can do with the object's metadata and status: where nobody asks for more on the way, the rest stays bytes.
-bool may_leave_rest(const WriteOperation& operation) {
+/// What the write can do with where nobody asks for more on the way; null: it takes the whole.
+Choice part_of(const WriteOperation& operation) {
   const auto& kind = *operation.kind;
   const auto& own = rules_of(kind);
-  return operation.decoded.change->is_of_status_alone() && operation.subresource == "status" && &storage_kind(kind) == &kind &&
-         !own.guard && !own.check_first && model::hooks_of(kind).rules->status_reads_rest;
+  const bool is_judged = operation.mode != WriteMode::kMark;
+  const bool may_be_part = !is_judged || (operation.subresource == "status" && model::hooks_of(kind).rules->status_reads_rest);
+  return may_be_part && &storage_kind(kind) == &kind && !own.guard && !own.check_first ? operation.decoded.change->part() : nullptr;
 }
 
 bool changes_addresses(const WriteOperation& operation) { return takes_addresses(*operation.kind) && operation.subresource.empty(); }
 
 bool has_same_owners(const WriteOperation& operation) {
-  const auto& untouched = operation.candidate.untouched;
-  return !untouched || apply::are_same_owners(untouched->owners_before(), untouched->owners());
+  const auto& part = operation.candidate.part;
+  return !part || apply::are_same_owners(part->rest("metadata", "managedFields"), part->owners());
 }
 
 /// What was decided, as the store sees it.
@@ -170,22 +171,30 @@ StepResult read_current(WritePipeline& writes, const WritePtr& operation) {
     enter(writes, *operation, operation->mode == WriteMode::kApply ? WriteMode::kCreateApplied : WriteMode::kCreate, Stage::kDecode);
     return Flow::kNext;
   }
-  if (may_leave_rest(*operation)) operation->candidate.untouched = Untouched::take(operation->candidate.base, operation->candidate.current);
-  return operation->candidate.untouched ? Flow::kNext : read_as_asked(writes, operation);
+  const auto choice = part_of(*operation);
+  if (choice == nullptr) return read_as_asked(writes, operation);
+  operation->candidate.current = operation->candidate.part.emplace(operation->candidate.base, choice).document();
+  return Flow::kNext;
 }
 
 StepResult produce_next(WritePipeline&, const WritePtr& operation) {
   const auto told = operation->request->warnings.size();
   auto updated = operation->decoded.change->made_of(operation->candidate.current);
-  if (!updated && operation->candidate.untouched) {
+  if (!updated && operation->candidate.part) {
     // Errors show the whole.
-    operation->candidate.untouched.reset();
+    operation->candidate.part.reset();
     operation->request->warnings.resize(told);
     operation->candidate.current = decode_object(*operation->candidate.base);
     updated = operation->decoded.change->made_of(operation->candidate.current);
   }
   if (!updated) return std::unexpected(std::move(updated.error()));
-  if (operation->candidate.untouched) operation->candidate.untouched->set_aside(*updated, operation->mode == WriteMode::kReplace);
+  if (const auto& part = operation->candidate.part) {
+    if (operation->mode == WriteMode::kReplace) {
+      auto* spec = json::find(*updated, "spec");
+      operation->candidate.sent_spec = spec != nullptr ? std::move(*spec) : json::Value();
+    }
+    part->leave(*updated);
+  }
   if (auto wrong = check_preconditions(*operation, *updated)) return std::unexpected(std::move(*wrong));
   operation->candidate.document = std::move(*updated);
   return Flow::kNext;
@@ -207,16 +216,16 @@ StepResult carry_system_fields(WritePipeline&, const WritePtr& operation) {
 
 StepResult own_changed_fields(WritePipeline& writes, const WritePtr& operation) {
   const apply::Writer writer{operation->request->field_manager, operation->subresource, writes.ground.loop.now()};
-  if (auto& untouched = operation->candidate.untouched)
-    untouched->set_owners(apply::track_status(*operation->kind, operation->candidate.current, operation->candidate.document, writer,
-                                              untouched->owners_before()));
+  if (auto& part = operation->candidate.part)
+    part->set_owners(
+        apply::track_status(*operation->kind, operation->candidate.current, operation->candidate.document, writer, part->owners()));
   else
     apply::track_update(*operation->kind, &operation->candidate.current, operation->candidate.document, writer);
   return Flow::kNext;
 }
 
 StepResult hold_identity(WritePipeline&, const WritePtr& operation) {
-  if (operation->candidate.untouched) return Flow::kNext;  // Nobody has asked for the whole: what is there of it is the write's own.
+  if (operation->candidate.part) return Flow::kNext;  // Nobody has asked for the whole: what is there of it is the write's own.
   const auto& kind = *operation->kind;
   auto& object = operation->admission.object;
   const auto& before = operation->admission.old_object;
@@ -241,12 +250,12 @@ StepResult guard_change(WritePipeline& writes, const WritePtr& operation) {
 StepResult prepare_change(WritePipeline& writes, const WritePtr& operation) {
   constexpr std::array<std::string_view, 5> kWithStrategy = {"status", "approval", "finalize", "ephemeralcontainers", "resize"};
   const auto& reads_rest = model::hooks_of(*operation->kind).rules->status_reads_rest;
-  if (operation->candidate.untouched && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
+  if (operation->candidate.part && reads_rest(operation->admission.old_object, operation->admission.object)) operation->fill_in();
   const bool has_strategy = std::ranges::find(kWithStrategy, operation->subresource) != kWithStrategy.end();
   model::prepare_for_update(*operation->kind, operation->admission.old_object, operation->admission.object,
                             has_strategy ? std::string_view(operation->subresource) : std::string_view(), writes.ground.now_text(),
                             writes.ground.options.features);
-  if (operation->candidate.untouched) operation->candidate.untouched->settle();
+  operation->candidate.sent_spec.reset();  // From here on it is as stored, whatever was sent.
   return Flow::kNext;
 }
 

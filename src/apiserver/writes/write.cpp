@@ -67,14 +67,25 @@ WritePtr make_write(WritePipeline& writes, const RequestPtr& request, WriteMode 
 }
 
 void WriteOperation::fill_in() {
-  if (!candidate.untouched) return;
-  candidate.untouched->fill_before(admission.old_object);
-  candidate.untouched->fill_after(*kind, admission.object);
-  candidate.untouched.reset();
+  if (!candidate.part) return;
+  admission.old_object = decode_object(*candidate.base);
+  auto whole = *json::parse(candidate.part->encode(admission.object).value);
+  if (const auto* revision = json::find(admission.object, {"metadata", "resourceVersion"}))
+    json::set(whole, {"metadata", "resourceVersion"}, *revision);
+  candidate.part.reset();
+  if (candidate.sent_spec && candidate.sent_spec->is_null()) {
+    json::erase(whole, {"spec"});
+  } else if (candidate.sent_spec) {
+    json::set(whole, {"spec"}, *candidate.sent_spec);
+  } else if (model::DecodeReport report; model::decode(*kind, whole, report, true)) {
+    // What is stored is read and defaulted, as everything that a write gets to see.
+    model::apply_defaults(*kind, whole);
+  }
+  admission.object = std::move(whole);
 }
 
 void WriteOperation::propose(WritePipeline& writes, json::Value object, std::function<void(Proposal)> then) {
-  if (candidate.untouched) return then(candidate.untouched->proposal(writes.ground, *kind, object));
+  if (const auto& part = candidate.part) return then(proposal_of(writes.ground, *kind, part->meta(*kind, object), part->encode(object)));
   writes.versions.convert_to_storage(request, *kind, std::move(object),
                                      [&writes, self = shared_from_this(), then = std::move(then)](model::ApiResult<json::Value> stored) {
                                        if (!stored) return self->fail(std::move(stored.error()));
@@ -155,6 +166,11 @@ void warn(WriteOperation& operation, const json::Value* old_object, const json::
   std::unordered_set<std::string> seen(warnings.begin(), warnings.end());
   for (auto& sentence : model::write_warnings(*operation.kind, old_object, object))
     if (seen.insert(sentence).second) warnings.push_back(std::move(sentence));
+}
+
+Take status_part(std::string_view parent, std::string_view key) {
+  if (key == (parent.empty() ? "spec" : "managedFields")) return Take::kNot;
+  return parent.empty() && key == "metadata" ? Take::kMembers : Take::kWhole;
 }
 
 bool takes_addresses(const model::KindInfo& kind) { return rules_of(kind).takes_addresses; }

@@ -1,8 +1,8 @@
 // Writes: what one of them carries through its steps. The lists of steps, and the order that none of them may leave: verbs/lists.cpp.
 #pragma once
+#include "apiserver/cache/object_part.h"
 #include "apiserver/ground/proposals.h"
 #include "apiserver/writes/pipeline.h"
-#include "apiserver/writes/untouched.h"
 
 namespace berth::apiserver {
 
@@ -33,8 +33,8 @@ class Change {
   [[nodiscard]] virtual model::ApiResult<json::Value> made_of(const json::Value& current) const = 0;
   /// The document to create where nothing is there; nothing: 404.
   [[nodiscard]] virtual std::optional<model::ApiResult<json::Value>> made_anew() const { return std::nullopt; }
-  /// It leaves the spec and the field owners alone, whatever they are; of a whole object that is sent they count for nothing.
-  [[nodiscard]] virtual bool is_of_status_alone() const { return false; }
+  /// Which part of the object it has to do with, if no more; of a whole object that is sent the rest counts for nothing.
+  [[nodiscard]] virtual Choice part() const { return nullptr; }
 };
 
 struct Draft;
@@ -58,8 +58,9 @@ struct Candidate {
   json::Value document;
   /// What is wrong with the metadata of an update as it was sent, and is carried over: told with what is wrong with the rest.
   model::FieldErrors findings;
-  /// What `current`, `document` and the objects of admission lack: nobody has asked for it yet.
-  std::optional<Untouched> untouched;
+  /// Of what `current`, `document` and the objects of admission are a part: nobody has asked for the rest yet.
+  std::optional<ObjectPart> part;
+  std::optional<json::Value> sent_spec;  ///< Of the rest, where it was sent all the same; null: without any. Until the write is prepared.
   bool insists_on_revision = false;
   std::string generate_name;    ///< Creations.
   bool names_revision = false;  ///< Creations: the object came with a resourceVersion, which the system takes from it.

@@ -11,6 +11,7 @@
 
 #include "base/go/duration.h"
 #include "base/go/strings.h"
+#include "base/split.h"
 
 namespace berth::go {
 namespace {
@@ -49,20 +50,10 @@ Parsed<int> read_value(std::string_view text, const Field& field) {
   return name == field.names.end() ? read_number(text) : static_cast<int>(name - field.names.begin()) + field.low;
 }
 
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  for (auto end = text.find(at); end != std::string_view::npos; end = text.find(at)) {
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  out.push_back(text);
-  return out;
-}
-
 /// One range ("5", "1-5", "*/2") into `bits`. True: it stands for every value.
 Parsed<bool> add_range(std::string_view text, const Field& field, std::bitset<64>& bits) {
-  const auto parts = split(text, '/');
-  const auto ends = split(parts[0], '-');
+  const auto parts = split(text, '/').list();
+  const auto ends = split(parts[0], '-').list();
   bool any = ends[0] == "*" || ends[0] == "?";
   int low = field.low, high = field.high, step = 1;
   if (!any) {
@@ -93,8 +84,7 @@ Parsed<bool> add_range(std::string_view text, const Field& field, std::bitset<64
 /// True: one of its ranges stands for every value.
 Parsed<bool> read_field(std::string_view text, const Field& field, std::bitset<64>& bits) {
   bool any = false;
-  for (const std::string_view range : split(text, ',')) {
-    if (range.empty()) continue;
+  for (const std::string_view range : words(text, ',')) {
     const auto added = add_range(range, field, bits);
     if (!added) return added;
     any = any || *added;
@@ -103,8 +93,7 @@ Parsed<bool> read_field(std::string_view text, const Field& field, std::bitset<6
 }
 
 Parsed<CronFields> read_fields(std::string_view text) {
-  std::vector<std::string_view> parts = split(text, ' ');
-  std::erase(parts, "");
+  const std::vector<std::string_view> parts = words(text).list();
   if (parts.size() != 5)
     return std::unexpected(fmt::format("expected exactly 5 fields, found {}: [{}]", parts.size(), fmt::join(parts, " ")));
   CronFields out;

@@ -9,6 +9,7 @@
 
 #include "base/go/strings.h"
 #include "base/hex.h"
+#include "base/split.h"
 
 namespace berth::go {
 namespace {
@@ -195,10 +196,8 @@ std::string Url::escaped_path() const {
 std::vector<std::pair<std::string, std::vector<std::string>>> parse_query(std::string_view query) {
   std::vector<std::pair<std::string, std::vector<std::string>>> out;
   std::unordered_map<std::string, std::size_t> places;
-  while (!query.empty()) {
-    const auto piece = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), piece.size() + 1));
-    if (piece.empty() || piece.find(';') != std::string_view::npos) continue;
+  for (const auto piece : words(query, '&')) {
+    if (piece.find(';') != std::string_view::npos) continue;
     const auto equals = piece.find('=');
     auto key = unescape(piece.substr(0, equals), Part::kQuery);
     auto value = unescape(equals == std::string_view::npos ? "" : piece.substr(equals + 1), Part::kQuery);

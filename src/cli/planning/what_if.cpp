@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/config_reader.h"
+#include "base/split.h"
 #include "cli/command/keep_to_the_end.h"
 #include "cli/command/parse.h"
 #include "cli/planning/instance_types.h"
@@ -24,11 +25,7 @@ namespace {
 /// "node-1,zone=b" as one NODES.
 json::Value nodes_in(std::string_view text) {
   json::Array out;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    if (comma != 0) out.emplace_back(text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-  }
+  for (const std::string_view part : words(text, ',')) out.emplace_back(part);
   return out.size() == 1 ? json::Value(out[0]) : json::Value(std::move(out));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/config_reader.h"
 #include "base/event_loop.h"
+#include "base/split.h"
 #include "cli/command/compatibility.h"
 #include "cli/command/findings.h"
 #include "cli/command/parse.h"
@@ -47,9 +48,7 @@ void read_settings(const NodeFlags& flags, node::agent::AgentOptions& options, F
     options.settings = std::move(*settings);
     flags.compatibility.apply(options.settings);
   }
-  for (std::string_view rest = flags.labels; !rest.empty();) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  for (const std::string_view part : words(flags.labels, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
       findings.error(fmt::format("--node-labels: \"{}\" is not KEY=VALUE", part));

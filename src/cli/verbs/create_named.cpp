@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/base64.h"
+#include "base/split.h"
 #include "cli/command/kubectl_words.h"
 #include "cli/command/parse.h"
 #include "cli/verbs/manifests.h"
@@ -36,20 +37,10 @@ json::Value object_of(const char* api_version, const char* kind, const std::stri
   return json::Object{{"apiVersion", api_version}, {"kind", kind}, {"metadata", json::Object{{"name", name}}}};
 }
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> out;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, start), text.size());
-    if (end > start) out.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return out;
-}
-
 /// "a=b,c=d" as an object.
 Result<json::Object> pairs_of(std::string_view text, const char* flag) {
   json::Object out;
-  for (const std::string& pair : split(text, ',')) {
+  for (const std::string_view pair : words(text, ',')) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) return invalid(fmt::format("{}: \"{}\": key=value is wanted", flag, pair));
     out[pair.substr(0, equals)] = pair.substr(equals + 1);
@@ -118,12 +109,12 @@ Result<json::Value> role(const Description& said, bool is_cluster_wide) {
   const auto strings = [](const std::vector<std::string>& list) {
     json::Array out;
     for (const std::string& given : list)
-      for (const std::string& one : split(given, ',')) out.emplace_back(one);
+      for (const std::string_view one : words(given, ',')) out.emplace_back(one);
     return out;
   };
   json::Array rules;
   for (const std::string& given : said.resources)
-    for (const std::string& word : split(given, ',')) {
+    for (const std::string& word : words(given, ',').list<std::string>()) {
       const std::size_t slash = word.find('/');
       auto kind = resolve_resource(word.substr(0, slash));
       if (!kind && word != "*") return std::unexpected(kind.error());

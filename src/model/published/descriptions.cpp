@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "base/split.h"
 #include "model/schema_text.h"
 
 namespace berth::model {
@@ -16,12 +17,9 @@ using Facts = std::map<std::string, Said, std::less<>>;
 const Facts<std::string_view>& sentences() {
   static const auto all = [] {
     Facts<std::string_view> out;
-    for (std::string_view text : descriptions_texts())
-      while (!text.empty()) {
-        const auto line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
+    for (const std::string_view text : descriptions_texts())
+      for (const auto line : split(text, '\n'))
         if (const auto colon = line.find(": "); colon != std::string_view::npos) out.emplace(line.substr(0, colon), line.substr(colon + 2));
-      }
     return out;
   }();
   return all;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/split.h"
 #include "model/go_words.h"
 #include "model/validation/validation.h"
 
@@ -25,27 +26,17 @@ const std::vector<std::string_view>& certificate_usages() {
 
 bool is_known_usage(std::string_view usage) { return std::ranges::find(certificate_usages(), usage) != certificate_usages().end(); }
 
-std::vector<std::string_view> parts_of(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  for (std::size_t start = 0;;) {
-    const std::size_t end = text.find(at, start);
-    out.push_back(text.substr(start, end - start));
-    if (end == std::string_view::npos) return out;
-    start = end + 1;
-  }
-}
-
 /// "example.com/signer-name" (pkg/apis/core/validation, ValidateSignerName).
 void signer_name(std::string_view name, const Path& at, Errors& errors) {
   if (name.empty()) return errors.required(at);
-  const auto segments = parts_of(name, '/');
+  const auto segments = split(name, '/').list();
   if (segments.size() != 2)
     return errors.invalid(at, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'");
   if (segments[0].size() > kLongestDomain) errors.too_long(at, kLongestDomain);
   const auto each = [&](std::string_view segment, std::string (*check)(std::string_view)) {
-    for (const std::string_view label : parts_of(segment, '.'))
+    for (const std::string_view label : split(segment, '.'))
       if (const std::string why = check(label); !why.empty())
-        for (const std::string_view sentence : parts_of(why, '\n'))
+        for (const std::string_view sentence : split(why, '\n'))
           errors.invalid(at, segment, fmt::format("validating label {}: {}", go_quote(label), sentence));
   };
   each(segments[0], check_dns1123_label);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/split.h"
 #include "model/schema.h"
 
 namespace berth::model {
@@ -25,11 +26,8 @@ void read_container_states(const json::Value& pod, std::string_view list, Contai
 }
 
 bool is_named(std::string_view list, std::string_view name) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    if (list.substr(0, comma) == name) return true;
-    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-  }
+  for (const auto one : words(list, ','))
+    if (one == name) return true;
   return false;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/owned_fd.h"
+#include "base/split.h"
 
 namespace berth::node::agent {
 namespace {
@@ -30,10 +31,7 @@ std::uint64_t weight_of(std::uint64_t shares) { return 1 + ((shares - 2) * 9999)
 std::optional<PressureShares> parse_shares(std::string_view text) {
   PressureShares out;
   bool has_total = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string_view word = text.substr(at, end - at);
-    at = end + 1;
+  for (const std::string_view word : words(text)) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
     const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
@@ -59,10 +57,7 @@ std::optional<PressureShares> parse_shares(std::string_view text) {
 
 std::optional<Pressure> parse_pressure(std::string_view text) {
   std::optional<PressureShares> some, full;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view line : split(text, '\n')) {
     if (line.starts_with("some "))
       some = parse_shares(line.substr(5));
     else if (line.starts_with("full "))

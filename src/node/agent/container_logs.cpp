@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "base/split.h"
 #include "net/http.h"
 
 namespace berth::node::agent {
@@ -84,10 +85,7 @@ std::optional<LogQueryError> read_log_options(const std::string& query, TimePoin
 std::string render_log(std::string_view raw, const LogOptions& options) {
   std::vector<std::string> lines;
   bool open = false;
-  while (!raw.empty()) {
-    const std::size_t end = raw.find('\n');
-    std::string_view line = raw.substr(0, end);
-    raw.remove_prefix(end == std::string_view::npos ? raw.size() : end + 1);
+  for (const std::string_view line : split(raw, '\n')) {
     // TIME STREAM TAG TEXT
     const std::size_t stream = line.find(' ');
     const std::size_t tag = stream == std::string_view::npos ? stream : line.find(' ', stream + 1);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/split.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/mounts.h"
 
@@ -62,17 +63,12 @@ OverlayOptions overlay_options(const std::vector<std::string>& options, std::siz
   }
   if (out.data.size() + lower.size() + kLower.size() > limit) {
     std::string base = lower.substr(0, lower.find(':'));
-    for (std::size_t from = 0; from < lower.size(); from = std::min(lower.find(':', from), lower.size() - 1) + 1) {
-      const std::string_view one = std::string_view(lower).substr(from, lower.find(':', from) - from);
+    for (const std::string_view one : split(lower, ':'))
       while (!one.starts_with(base + "/") && !base.empty()) base.resize(base.find('/') == std::string::npos ? 0 : base.rfind('/'));
-    }
     out.base = base;
     std::string shorter;
-    for (std::size_t from = 0; from < lower.size();) {
-      const std::size_t end = std::min(lower.find(':', from), lower.size());
-      shorter += (shorter.empty() ? "" : ":") + lower.substr(from + base.size() + 1, end - from - base.size() - 1);
-      from = end + 1;
-    }
+    for (const std::string_view one : split(lower, ':'))
+      shorter += fmt::format("{}{}", shorter.empty() ? "" : ":", one.substr(base.size() + 1));
     if (!base.empty()) lower = shorter;
   }
   out.data += std::string(kLower) + lower;

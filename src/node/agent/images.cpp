@@ -1,5 +1,6 @@
 #include "node/agent/images.h"
 
+#include "base/split.h"
 #include "node/agent/object_data.h"
 
 namespace berth::node::agent {
@@ -101,8 +102,7 @@ std::optional<std::string> wrong_image_reference(std::string_view image) {
       return kInvalid;
   }
   // Components of letters and digits, with single separators (".", "_", "__", dashes) between them.
-  for (std::size_t from = 0; from <= name.size();) {
-    const std::string_view part = name.substr(from, name.find('/', from) - from);
+  for (const std::string_view part : split(name, '/')) {
     if (part.empty() || !lower(static_cast<unsigned char>(part.front())) || !lower(static_cast<unsigned char>(part.back())))
       return kInvalid;
     for (std::size_t i = 0; i < part.size();) {
@@ -114,7 +114,6 @@ std::optional<std::string> wrong_image_reference(std::string_view image) {
       if (!is_well) return kInvalid;
       i = std::max(end, i + 1);
     }
-    from += part.size() + 1;
   }
   return std::nullopt;
 }

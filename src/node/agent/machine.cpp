@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/owned_fd.h"
+#include "base/split.h"
 
 namespace berth::node::agent {
 namespace {
@@ -175,9 +176,7 @@ std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_
 }
 
 std::string os_image_name(std::string_view os_release) {
-  while (!os_release.empty()) {
-    std::string_view line = os_release.substr(0, os_release.find('\n'));
-    os_release.remove_prefix(std::min(os_release.size(), line.size() + 1));
+  for (std::string_view line : split(os_release, '\n')) {
     if (!line.starts_with("PRETTY_NAME=")) continue;
     line.remove_prefix(std::string_view("PRETTY_NAME=").size());
     if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'')) line = line.substr(1, line.size() - 2);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/owned_fd.h"
+#include "base/split.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/environment.h"
 
@@ -188,9 +189,7 @@ std::string termination_message_file(const std::string& pod_directory, std::stri
 std::vector<std::string> mount_points_below(std::string_view mountinfo, const std::string& directory) {
   std::vector<std::string> out;
   const std::string prefix = directory + "/";
-  while (!mountinfo.empty()) {
-    const std::string_view line = mountinfo.substr(0, mountinfo.find('\n'));
-    mountinfo.remove_prefix(std::min(mountinfo.size(), line.size() + 1));
+  for (const std::string_view line : split(mountinfo, '\n')) {
     // ID PARENT MAJOR:MINOR ROOT MOUNT-POINT …
     std::size_t at = 0;
     for (int skipped = 0; skipped < 4 && at != std::string_view::npos; ++skipped) at = line.find(' ', at + (skipped > 0));

@@ -1,5 +1,7 @@
 #include "node/agent/pod_network.h"
 
+#include "base/split.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -73,9 +75,7 @@ std::string hosts_file(const json::Value& pod, const PodNames& names, const std:
 
 DnsConfig parse_resolv_conf(std::string_view text) {
   DnsConfig out;
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  for (const std::string_view line : split(text, '\n')) {
     std::vector<std::string> words;
     for (std::size_t at = 0; at < line.size();) {
       const std::size_t from = line.find_first_not_of(" \t\r", at);

@@ -1,5 +1,7 @@
 #include "node/agent/writable_layers.h"
 
+#include "base/split.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -19,16 +21,6 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::map<std::string, std::string> writable_layers(std::string_view mountinfo) {
@@ -37,11 +29,11 @@ std::map<std::string, std::string> writable_layers(std::string_view mountinfo) {
   for (const std::string_view line : split(mountinfo, '\n')) {
     // "36 35 98:0 /root MOUNT-POINT rw,… optional… - TYPE SOURCE OPTIONS"
     const std::size_t dash = line.find(" - overlay ");
-    const std::vector<std::string_view> fields = split(line.substr(0, dash), ' ');
+    const std::vector<std::string_view> fields = split(line.substr(0, dash), ' ').list();
     if (dash == std::string_view::npos || fields.size() < 5 || !fields[4].ends_with(kRootfs)) continue;
     std::string_view id = fields[4].substr(0, fields[4].size() - kRootfs.size());
     id.remove_prefix(id.rfind('/') + 1);
-    for (const std::string_view option : split(split(line.substr(dash), ' ').back(), ','))
+    for (const std::string_view option : split(line.substr(line.rfind(' ') + 1), ','))
       if (option.starts_with(kUpper)) layers.insert_or_assign(std::string(id), unescape(option.substr(kUpper.size())));
   }
   return layers;

@@ -2,6 +2,7 @@
 #include <array>
 #include <ranges>
 
+#include "base/split.h"
 #include "node/eviction/kubelet_config.h"
 
 namespace berth::node::eviction {
@@ -95,13 +96,8 @@ constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
 
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
   std::vector<std::string> parts;
-  for (std::string_view value : values) {
-    while (!value.empty()) {
-      const std::string_view part = value.substr(0, value.find(','));
-      value.remove_prefix(std::min(value.size(), part.size() + 1));
-      if (!part.empty()) parts.emplace_back(part);
-    }
-  }
+  for (const std::string_view value : values)
+    for (const std::string_view part : words(value, ',')) parts.emplace_back(part);
   return parts;
 }
 

@@ -1,4 +1,5 @@
 // What a fleet's Node objects are made of: addresses, labels, resources, status. The rest of a node's life is in fleet.cpp.
+#include "base/split.h"
 #include "model/quantity.h"
 #include "model/topology_labels.h"
 #include "node/eviction/policies.h"
@@ -105,11 +106,9 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   if (!json::get_object(document, {"status", "allocatable"}).empty()) t.allocatable.clear();
   for (const auto& [key, value] : json::get_object(document, {"status", "allocatable"}))
     if (value.is_string()) t.allocatable[std::string(key)] = json::as_view(value);
-  std::string_view own = json::get_string(document, {"metadata", "annotations", kCapacityAnnotation});
+  const std::string_view own = json::get_string(document, {"metadata", "annotations", kCapacityAnnotation});
   if (!own.empty() && t.allocatable.empty()) t.allocatable = t.capacity;
-  while (!own.empty()) {
-    const std::string_view part = own.substr(0, own.find(','));
-    own.remove_prefix(std::min(own.size(), part.size() + 1));
+  for (const std::string_view part : words(own, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos || !model::Quantity::parse(part.substr(equals + 1))) continue;
     t.capacity[std::string(part.substr(0, equals))] = part.substr(equals + 1);

@@ -1,5 +1,6 @@
 #include "node/simulated/kubelet_endpoints.h"
 
+#include "base/split.h"
 #include "model/api_status.h"
 #include "node/simulated/pod_sessions.h"
 
@@ -26,17 +27,6 @@ void respond_simulated(net::ResponseWriter& writer, const std::string& node) {
   response.headers.add("Content-Type", "application/json");
   response.body = json::serialize(status.to_json());
   writer.respond(std::move(response));
-}
-
-std::vector<std::string_view> split_path(std::string_view path) {
-  std::vector<std::string_view> parts;
-  while (!path.empty()) {
-    path.remove_prefix(path.front() == '/');
-    const std::string_view part = path.substr(0, path.find('/'));
-    if (!part.empty()) parts.push_back(part);
-    path.remove_prefix(part.size());
-  }
-  return parts;
 }
 
 /// The last `lines` lines of a text.
@@ -93,7 +83,7 @@ void answer_session(const Fleet& fleet, const std::vector<std::string_view>& pat
 
 void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer,
                             TimePoint now) {
-  const std::vector<std::string_view> path = split_path(request.path);
+  const std::vector<std::string_view> path = words(request.path, '/').list();
   if (path.size() == 4 && path[0] == "containerLogs") return answer_logs(fleet, path, request, writer);
   if (path.size() == 2 && path[0] == "stats" && path[1] == "summary") {
     net::HttpResponse response;

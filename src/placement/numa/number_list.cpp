@@ -6,6 +6,8 @@
 #include <charconv>
 #include <vector>
 
+#include "base/split.h"
+
 namespace berth::placement::numa {
 namespace {
 
@@ -23,14 +25,11 @@ std::optional<int> number_in(std::string_view text) {
 Result<std::set<int>> parse_number_list(std::string_view text, std::string_view of) {
   std::set<int> out;
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  if (text.empty()) return out;
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t dash = part.find('-');
     const auto first = number_in(part.substr(0, dash)), last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1));
-    if (!first || !last || *first > *last || (comma != std::string_view::npos && rest.empty()))
-      return invalid(fmt::format("\"{}\": a list of {} such as 0-3,8 is wanted", text, of));
+    if (!first || !last || *first > *last) return invalid(fmt::format("\"{}\": a list of {} such as 0-3,8 is wanted", text, of));
     for (int one = *first; one <= *last; ++one) out.insert(one);
   }
   return out;
