@@ -84,6 +84,19 @@ TEST_F(CgroupsV2, WhatAGroupUses) {
   EXPECT_EQ(groups().oom_kills(kPod), 2U);
 }
 
+TEST_F(CgroupsV2, WhatIsInUseIsInTheWayOfALowerLimit) {
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 1000)) << "the kernel has not told";
+  write(kFiles + "memory.current", "3000\n");
+  write(kFiles + "memory.max", "max\n");
+  EXPECT_EQ(groups().usage_in_the_way(kPod, 3000), 3000U) << "all of it would be full";
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 3001));
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, -1)) << "no limit";
+  write(kFiles + "memory.max", "2000\n");
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 2000)) << "that is in force";
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 2500)) << "more than now";
+  EXPECT_EQ(groups().usage_in_the_way(kPod, 1500), 3000U);
+}
+
 TEST_F(CgroupsV2, PressureIsTheGroupsOwn) {
   EXPECT_FALSE(groups().pressure(kPod, "memory"));
   write(kFiles + "memory.pressure", "some avg10=1.50 avg60=0.20 avg300=0.00 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");

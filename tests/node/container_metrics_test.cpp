@@ -23,7 +23,8 @@ class ContainerMetrics : public testing::TestWithParam<int> {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root_ = name;
     paths_.proc = (root_ / "proc").string();
-    write("proc/meminfo", "MemTotal: 4096 kB\nMemFree: 96 kB\nMemAvailable: 1096 kB\nAnonPages: 50 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n");
+    write("proc/meminfo",
+          "MemTotal: 4096 kB\nMemFree: 96 kB\nMemAvailable: 1096 kB\nAnonPages: 50 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n");
     machine_.memory_bytes = 4096 << 10;
     write("proc/stat", "cpu 1 2 3\nbtime 1600000000\n");
     for (const char* group : {"", "/kubepods", "/kubepods/burstable"}) make_group(group);
@@ -230,7 +231,8 @@ TEST_P(ContainerMetrics, DescriptorsAndSocketsAreCounted) {
 }
 
 TEST_P(ContainerMetrics, TheMachineHasItsMemoryAndSwapForLimits) {
-  for (const auto& [file, text] : {std::pair("memory.limit_in_bytes", "9223372036854771712\n"), {"memory.memsw.limit_in_bytes", "9223372036854771712\n"}})
+  for (const auto& [file, text] :
+       {std::pair("memory.limit_in_bytes", "9223372036854771712\n"), {"memory.memsw.limit_in_bytes", "9223372036854771712\n"}})
     if (!is_v2()) write_group("", "memory", file, text);
   const std::string text = cadvisor();
   const std::string labels = R"({container="",id="/",image="",name="",namespace="",pod=""} )";
@@ -268,7 +270,8 @@ TEST_P(ContainerMetrics, TheSummaryHasPressureOfNodePodsAndContainers) {
   const json::Value *pod = json::find(all, {"pods"}), *system = json::find(all, {"node", "systemContainers"});
   ASSERT_TRUE(pod && system);
   pod = &pod->as_array()[0];
-  for (const json::Value* holder : {json::find(all, {"node"}), &system->as_array()[0], pod, &json::find(*pod, {"containers"})->as_array()[0]})
+  for (const json::Value* holder :
+       {json::find(all, {"node"}), &system->as_array()[0], pod, &json::find(*pod, {"containers"})->as_array()[0]})
     for (const auto& [resource, some] : {std::pair("cpu", 1'500'000), {"memory", 2'500'000}, {"io", 3'500'000}}) {
       const json::Value* psi = json::find(*holder, {resource, "psi"});
       ASSERT_EQ(psi != nullptr, is_v2()) << resource << " " << json::serialize(*holder);

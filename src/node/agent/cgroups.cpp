@@ -237,6 +237,13 @@ std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
   return out;
 }
 
+std::optional<std::uint64_t> Cgroups::usage_in_the_way(const std::string& path, std::int64_t memory_bytes) const {
+  const auto now = memory_bytes > 0 ? memory(path) : std::nullopt;
+  const auto wanted = static_cast<std::uint64_t>(memory_bytes);
+  if (!now || now->limit_bytes.value_or(UINT64_MAX) <= wanted || now->usage_bytes < wanted) return std::nullopt;
+  return now->usage_bytes;
+}
+
 std::optional<std::uint64_t> Cgroups::cpu_usage_ns(const std::string& path) const {
   if (!v2_) return read_number(directory("cpuacct", path) + "/cpuacct.usage");
   const auto us = read_key(directory("", path) + "/cpu.stat", "usage_usec");

@@ -124,8 +124,9 @@ Labels with(Labels labels, std::string key, std::string value) {
 void complete_machine(GroupFigures& figures, const eviction::Machine& machine, const Cgroups& cgroups, const MachinePaths& paths) {
   if (!figures.memory) {
     const eviction::MemoryUsage whole = observe_group_memory(cgroups, paths, paths.node_cgroup, {});
-    figures.memory = CgroupMemory{whole.usage_bytes.value_or(0), whole.working_set_bytes.value_or(0), {}, whole.rss_bytes,
-                                  whole.page_faults,             whole.major_page_faults};
+    figures.memory =
+        CgroupMemory{whole.usage_bytes.value_or(0), whole.working_set_bytes.value_or(0), {}, whole.rss_bytes, whole.page_faults,
+                     whole.major_page_faults};
   }
   if (!figures.memory->limit_bytes) figures.memory->limit_bytes = static_cast<std::uint64_t>(machine.memory_bytes);
   const SwapSpace swap = swap_space(paths.proc);
@@ -271,7 +272,8 @@ void tell_pressure(Exposition& out, const std::vector<Watched>& groups, TimePoin
     bool is_full;
   };
   for (const auto& [name, help, resource, is_full] :
-       {Family{"container_pressure_cpu_stalled_seconds_total", "Time in which all tasks waited for a processor", &PressureFigures::cpu, true},
+       {Family{"container_pressure_cpu_stalled_seconds_total", "Time in which all tasks waited for a processor", &PressureFigures::cpu,
+               true},
         {"container_pressure_cpu_waiting_seconds_total", "Time in which a task waited for a processor", &PressureFigures::cpu, false},
         {"container_pressure_io_stalled_seconds_total", "Time in which all tasks waited for a disk", &PressureFigures::io, true},
         {"container_pressure_io_waiting_seconds_total", "Time in which a task waited for a disk", &PressureFigures::io, false},

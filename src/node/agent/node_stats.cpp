@@ -37,8 +37,7 @@ json::Object shares_json(const PressureShares& shares) {
 /// What stands as "psi" beside the figures of a resource.
 void add_pressure(json::Object& figures, const std::optional<Pressure>& pressure) {
   if (pressure)
-    figures["psi"] =
-        json::Object{{"full", shares_json(pressure->full.value_or(PressureShares{}))}, {"some", shares_json(pressure->some)}};
+    figures["psi"] = json::Object{{"full", shares_json(pressure->full.value_or(PressureShares{}))}, {"some", shares_json(pressure->some)}};
 }
 
 eviction::MemoryUsage usage_of(const CgroupMemory& memory, TimePoint now) {
