@@ -34,7 +34,7 @@ class MachineFiles : public testing::Test {
     std::ofstream(root_ / path) << text;
   }
   Cgroups version(int number) {
-    write(number == 2 ? "cgroup/cgroup.controllers" : "cgroup/memory/cgroup.procs", "");
+    write(number == 2 ? "cgroup/cgroup.controllers" : "cgroup/memory/cgroup.procs", number == 2 ? "cpu memory" : "");
     auto groups = Cgroups::at((root_ / "cgroup").string());
     EXPECT_TRUE(groups && groups->is_v2() == (number == 2));
     return *groups;

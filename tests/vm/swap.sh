@@ -10,7 +10,7 @@ fi
 kib() { awk -v key="$1:" '$1 == key {print $2}' /proc/meminfo; }
 up() { start_real_node --device-plugins "" --plugins-registry "" --kubelet-arg fail-swap-on=false "$@"; }
 
-"$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 --real-node on --nodes 0 --real-node-name real >"$work/refused" 2>&1 & refused=$!
+"$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 --real-node on --nodes 0 --real-node-name real --kubelet-arg fail-swap-on=true >"$work/refused" 2>&1 & refused=$!
 check "swap is refused" eventually 20 grep -q "running with swap on is not supported, please disable swap or set --fail-swap-on flag to false" "$work/refused"
 kill $refused 2>/dev/null; wait $refused 2>/dev/null
 
