@@ -3,6 +3,7 @@
 exec >/dev/ttyS1 2>&1
 export PATH=/job/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 mkdir -p /job && mount -o ro /dev/vdb /job
+modprobe br_netfilter
 ip link set lo up
 for device in /sys/class/net/e*; do ip link set "${device##*/}" up && ip addr add 10.0.2.15/24 dev "${device##*/}" && ip route add default via 10.0.2.2; done
 echo "nameserver 10.0.2.3" >/etc/resolv.conf

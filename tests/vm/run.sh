@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BERTH [SCRIPT…]: a machine that this one is not, under qemu without KVM: cgroup version 2 alone, four processors and 2 GiB in two NUMA
 # nodes, 1 GiB of swap, systemd, Debian's kernel, containerd and runc. The scripts (below tests/; without any: those beside this one) run in it
-# as root, one after the other. What they print comes out here; the exit code is theirs. See README.md.
+# as root, one after the other. What they print comes out here; the exit code is theirs (docs/testing.md).
 set -uo pipefail
 berth=$(realpath "${1:?usage: run.sh path/of/berth [SCRIPT…]}"); shift
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) root=$(cd "$here/../.." && pwd)
@@ -20,7 +20,7 @@ sources=$(ls /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list 2>/dev
 # ---- the image: Debian as this machine's apt has it, with what berth is linked with
 libraries() { ldd "$berth" | awk '$3 ~ /^\// {print $3}' | xargs -n 1 realpath | xargs dpkg-query -S 2>/dev/null | cut -d: -f1 | sort -u; }
 packages=(systemd systemd-sysv udev linux-image-cloud-amd64 initramfs-tools containerd runc containernetworking-plugins umoci busybox-static
-  iproute2 iptables nftables conntrack procps util-linux e2fsprogs curl ca-certificates python3-minimal kmod pdns-recursor)
+  iproute2 iptables nftables conntrack procps util-linux e2fsprogs curl ca-certificates python3 kmod pdns-recursor)
 mapfile -t -O ${#packages[@]} packages < <(libraries)
 mkdir -p "$keep"
 wanted=$(printf '%s\n' "${packages[@]}" | cat - "$sources" "$here/boot.sh" | sha256sum)
@@ -46,7 +46,7 @@ cp "$(ls -v "$kubectl" "$kubectl".1.* 2>/dev/null | tail -n 1)" "$work/job/bin/k
 printf '%s\n' "${scripts[@]}" >"$work/job/scripts"
 [ -z "${BERTH_VM_SHELL:-}" ] || touch "$work/job/shell"
 truncate -s 1G "$work/job.img" && mkfs.ext4 -q -d "$work/job" "$work/job.img" && rm -rf "$work/job" || exit 1
-truncate -s 1G "$work/swap.img" && mkswap "$work/swap.img" >/dev/null || exit 1
+truncate -s 1G "$work/swap.img" && chmod 600 "$work/swap.img" && mkswap "$work/swap.img" >/dev/null 2>&1 || exit 1
 
 # ---- the machine
 disk() { echo "if=virtio,format=raw,file=$1,cache=unsafe${2:-}"; }
@@ -56,11 +56,11 @@ nice qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -cpu max -smp 4,sock
   -object memory-backend-ram,id=m0,size=1G -object memory-backend-ram,id=m1,size=1G \
   -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1 -numa dist,src=0,dst=1,val=20 \
   -kernel "$keep/kernel" -initrd "$keep/initrd" \
-  -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off systemd.unified_cgroup_hierarchy=1 systemd.run=/usr/local/sbin/boot" \
+  -append "root=/dev/vda rw console=ttyS0 quiet mitigations=off no_timer_check panic=-1 systemd.unified_cgroup_hierarchy=1 systemd.run=/usr/local/sbin/boot" \
   -drive "$(disk "$keep/root.img" ,snapshot=on)" -drive "$(disk "$work/job.img" ,readonly=on)" -drive "$(disk "$work/swap.img")" \
   -nic "user,model=virtio-net-pci,restrict=${BERTH_VM_RESTRICT:-on}" "${devices[@]}" </dev/null >"$work/qemu.log" 2>&1 &
 qemu=$!
-tail -n +1 --pid=$qemu -F "$work/result.log" 2>/dev/null | tr -d '\r'
+tail -n +1 --pid=$qemu -F "$work/result.log" 2>/dev/null | sed -u 's|\r$||'
 wait $qemu || { echo "FAIL qemu ended:"; tail -5 "$work/qemu.log"; }
 qemu=
 grep -q '^the end' "$work/result.log" || { echo "FAIL the machine ended early; its console's last lines:"; tail -20 "$work/console.log"; exit 1; }

@@ -249,7 +249,8 @@ std::string PodWorker::memory_in_the_way() const {
     if (const auto limit = model::Quantity::parse(json::get_string(in_force, {"limits", "memory"})))
       look(fmt::format("container \"{}\"", spec_.containers[i].name), cgroup() + "/" + containers_[i].id, limit->value());
   if (whys.empty()) return {};
-  return fmt::format(whys.size() > 1 ? "cannot decrease memory limits: [{}]" : "cannot decrease memory limits: {}", fmt::join(whys, ", "));
+  const std::string list = fmt::format("{}", fmt::join(whys, ", "));
+  return "cannot decrease memory limits: " + (whys.size() > 1 ? "[" + list + "]" : list);
 }
 
 /// False when a container could not be given what it wants.
