@@ -4,7 +4,7 @@ BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
 CHAOS_FAULTS ?= 40
-.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack mutants asan tsan sanitize soak fuzz check tidy package package-test clean
+.PHONY: help setup build install plugin openb demo test documents readme docs parity simulate world bench kill-test chaos overload attack vm mutants asan tsan sanitize soak fuzz check tidy package package-test clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -90,6 +90,10 @@ overload: build
 ## make attack     single requests as unpleasant as a body allows, sessions to nodes ended in every way, objects that become many, services that never answer: what each costs and leaves
 attack: build
 	@code=0; for script in one_request relays memory waiting; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
+
+## make vm         real nodes in a virtual machine: cgroup version 2, two NUMA nodes, swap (SCRIPTS="vm/swap.sh e2e/eviction.sh"; docs/testing.md)
+vm: build
+	@tests/vm/run.sh $(BUILD)/bin/berth $(SCRIPTS)
 
 ## make mutants ROOM=R COUNT=N   N small faults in a room, one at a time: which of them does no test notice (SEED=, ARGS=; docs/testing.md)
 mutants: setup

@@ -40,6 +40,22 @@ TEST_F(CgroupsV2, IsKnownByItsControllers) {
   EXPECT_EQ(found.error().message, "no cgroup hierarchy with a memory controller at " + root_);
 }
 
+TEST_F(CgroupsV2, WhatAKernelDoesNotHandDownIsSaid) {
+  write("cgroup.controllers", "cpuset cpu io pids\n");
+  const auto found = Cgroups::at(root_);
+  ASSERT_FALSE(found) << "as with cgroup_disable=memory";
+  EXPECT_EQ(found.error().message, fmt::format("the kernel hands down no memory controller at {}, only: cpuset cpu io pids", root_));
+  write("cgroup.controllers", "cpuset memory\n");
+  EXPECT_FALSE(Cgroups::at(root_)) << "cpuset is not cpu";
+}
+
+TEST_F(CgroupsV2, ProcessesInTheWayAreSaid) {
+  const auto made = groups().create("/kubepods/burstable/podB", {.memory_bytes = 1});  // A directory; the kernel would have files in it.
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("has no memory controller: processes in a group above it are in the way"), std::string::npos)
+      << made.error().message;
+}
+
 TEST_F(CgroupsV2, EachLimitHasItsFileAndItsOwnScale) {
   ASSERT_TRUE(groups().create(kPod, {.memory_bytes = 1 << 20, .cpu_shares = 1024, .cpu_quota_us = 50000, .pids = 100}));
   EXPECT_EQ(read(kFiles + "memory.max"), "1048576");
@@ -82,6 +98,19 @@ TEST_F(CgroupsV2, WhatAGroupUses) {
   EXPECT_EQ(groups().process_count(kPod), 5U);
   write(kFiles + "memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\n");
   EXPECT_EQ(groups().oom_kills(kPod), 2U);
+}
+
+TEST_F(CgroupsV2, WhatIsInUseIsInTheWayOfALowerLimit) {
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 1000)) << "the kernel has not told";
+  write(kFiles + "memory.current", "3000\n");
+  write(kFiles + "memory.max", "max\n");
+  EXPECT_EQ(groups().usage_in_the_way(kPod, 3000), 3000U) << "all of it would be full";
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 3001));
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, -1)) << "no limit";
+  write(kFiles + "memory.max", "2000\n");
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 2000)) << "that is in force";
+  EXPECT_FALSE(groups().usage_in_the_way(kPod, 2500)) << "more than now";
+  EXPECT_EQ(groups().usage_in_the_way(kPod, 1500), 3000U);
 }
 
 TEST_F(CgroupsV2, PressureIsTheGroupsOwn) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "node/agent/group_figures.h"
+#include "node/agent/node_stats.h"
 
 namespace berth::node::agent {
 namespace {
@@ -22,7 +23,9 @@ class ContainerMetrics : public testing::TestWithParam<int> {
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root_ = name;
     paths_.proc = (root_ / "proc").string();
-    write("proc/meminfo", "MemTotal: 4096 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n");
+    write("proc/meminfo",
+          "MemTotal: 4096 kB\nMemFree: 96 kB\nMemAvailable: 1096 kB\nAnonPages: 50 kB\nSwapTotal: 100 kB\nSwapFree: 60 kB\n");
+    machine_.memory_bytes = 4096 << 10;
     write("proc/stat", "cpu 1 2 3\nbtime 1600000000\n");
     for (const char* group : {"", "/kubepods", "/kubepods/burstable"}) make_group(group);
     for (const char* group : {"", "/sand", "/c1"}) make_group(kPod + group);
@@ -48,16 +51,21 @@ class ContainerMetrics : public testing::TestWithParam<int> {
     if (is_v2()) {
       write_group(group, "", "cpu.stat",
                   "usage_usec 5000000\nuser_usec 3000000\nsystem_usec 2000000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 1500000\n");
+      write_group(group, "", "memory.stat", "anon 400\nfile 500\nfile_mapped 50\ninactive_file 300\npgfault 7\npgmajfault 2\n");
+      write_group(group, "", "io.stat", "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2\n");
+      for (const auto& [resource, some] : {std::pair("cpu", 1'500'000), {"memory", 2'500'000}, {"io", 3'500'000}})
+        write_group(group, "", fmt::format("{}.pressure", resource),
+                    fmt::format("some avg10=1.25 avg60=0.50 avg300=0.10 total={}\nfull avg10=0.75 avg60=0.25 avg300=0.05 total={}\n", some,
+                                some - 1'000'000));
+      if (group.empty()) return;  // The kernel's root has no more.
       write_group(group, "", "cpu.max", "50000 100000\n");
       write_group(group, "", "cpu.weight", "1\n");
       write_group(group, "", "memory.current", "1000\n");
-      write_group(group, "", "memory.stat", "anon 400\nfile 500\nfile_mapped 50\ninactive_file 300\npgfault 7\npgmajfault 2\n");
       write_group(group, "", "memory.max", "2000\n");
       write_group(group, "", "memory.swap.current", "30\n");
       write_group(group, "", "memory.swap.max", "90\n");
       write_group(group, "", "memory.events", "max 6\noom 1\noom_kill 3\n");
       write_group(group, "", "pids.current", "5\n");
-      write_group(group, "", "io.stat", "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2\n");
     } else {
       write_group(group, "cpuacct", "cpuacct.usage", "5000000000\n");
       write_group(group, "cpuacct", "cpuacct.stat", "user 300\nsystem 200\n");
@@ -77,6 +85,10 @@ class ContainerMetrics : public testing::TestWithParam<int> {
       write_group(group, "blkio", "blkio.throttle.io_service_bytes", "8:0 Read 4096\n8:0 Write 8192\n8:0 Total 12288\nTotal 12288\n");
       write_group(group, "blkio", "blkio.throttle.io_serviced", "8:0 Read 1\n8:0 Write 2\nTotal 3\n");
     }
+  }
+  json::Value summary() {
+    CpuRates rates;
+    return summary_json("n", {}, {pod_}, groups(), paths_, rates, kNow);
   }
   std::string cadvisor() { return cadvisor_metrics(machine_, {pod_}, groups(), paths_, kNow); }
 
@@ -216,6 +228,59 @@ TEST_P(ContainerMetrics, DescriptorsAndSocketsAreCounted) {
            {"container_processes", "2"}, {"container_file_descriptors", "2"}, {"container_sockets", "1"}, {"container_threads_max", "0"}})
     EXPECT_NE(lines_of(text, family).back().find("} " + value + " "), std::string::npos) << family;
   EXPECT_EQ(lines_of(text, "container_processes").size(), 2u) << "of sandboxes and containers, not of the groups above";
+}
+
+TEST_P(ContainerMetrics, TheMachineHasItsMemoryAndSwapForLimits) {
+  for (const auto& [file, text] :
+       {std::pair("memory.limit_in_bytes", "9223372036854771712\n"), {"memory.memsw.limit_in_bytes", "9223372036854771712\n"}})
+    if (!is_v2()) write_group("", "memory", file, text);
+  const std::string text = cadvisor();
+  const std::string labels = R"({container="",id="/",image="",name="",namespace="",pod=""} )";
+  for (const auto& [family, value] : std::map<std::string, std::string>{{"container_spec_memory_limit_bytes", "4194304"},
+                                                                        {"container_spec_memory_swap_limit_bytes", "102400"},
+                                                                        {"container_memory_usage_bytes", is_v2() ? "4096000" : "1000"},
+                                                                        {"container_memory_working_set_bytes", is_v2() ? "3072000" : "700"},
+                                                                        {"container_memory_rss", is_v2() ? "51200" : "400"},
+                                                                        {"container_memory_swap", is_v2() ? "40960" : "30"}})
+    EXPECT_EQ(lines_of(text, family).front(), family + labels + value + " 1700000000000");
+  EXPECT_TRUE(lines_of(text, "container_memory_failures_total").front().ends_with(" 7 1700000000000"));
+}
+
+TEST_P(ContainerMetrics, WhoWaitedIsCountedOnVersion2) {
+  const std::string text = cadvisor();
+  const std::string labels = R"({container="c",id="/kubepods/burstable/podu/c1",image="nginx:1",name="c1",namespace="shop",pod="web"} )";
+  for (const auto& [family, value] : std::map<std::string, std::string>{{"container_pressure_cpu_waiting_seconds_total", "1.5"},
+                                                                        {"container_pressure_cpu_stalled_seconds_total", "0.5"},
+                                                                        {"container_pressure_memory_waiting_seconds_total", "2.5"},
+                                                                        {"container_pressure_memory_stalled_seconds_total", "1.5"},
+                                                                        {"container_pressure_io_waiting_seconds_total", "3.5"},
+                                                                        {"container_pressure_io_stalled_seconds_total", "2.5"}}) {
+    const Lines lines = lines_of(text, family);
+    if (!is_v2()) {
+      EXPECT_EQ(lines, Lines{}) << family;
+      continue;
+    }
+    ASSERT_EQ(lines.size(), 6U) << "the machine, all pods, a class, a pod, its sandbox, its container";
+    EXPECT_EQ(lines.back(), family + labels + value + " 1700000000000");
+  }
+}
+
+TEST_P(ContainerMetrics, TheSummaryHasPressureOfNodePodsAndContainers) {
+  const json::Value all = summary();
+  const json::Value *pod = json::find(all, {"pods"}), *system = json::find(all, {"node", "systemContainers"});
+  ASSERT_TRUE(pod && system);
+  pod = &pod->as_array()[0];
+  for (const json::Value* holder :
+       {json::find(all, {"node"}), &system->as_array()[0], pod, &json::find(*pod, {"containers"})->as_array()[0]})
+    for (const auto& [resource, some] : {std::pair("cpu", 1'500'000), {"memory", 2'500'000}, {"io", 3'500'000}}) {
+      const json::Value* psi = json::find(*holder, {resource, "psi"});
+      ASSERT_EQ(psi != nullptr, is_v2()) << resource << " " << json::serialize(*holder);
+      if (!is_v2()) continue;
+      EXPECT_EQ(json::serialize(*psi), fmt::format(R"({{"full":{{"total":{},"avg10":7.5E-1,"avg60":2.5E-1,"avg300":5E-2}},)"
+                                                   R"("some":{{"total":{},"avg10":1.25E0,"avg60":5E-1,"avg300":1E-1}}}})",
+                                                   some - 1'000'000, some));
+    }
+  EXPECT_EQ(json::find(all, {"node", "io"}) != nullptr, is_v2());
 }
 
 INSTANTIATE_TEST_SUITE_P(, ContainerMetrics, testing::Values(1, 2), [](const auto& info) { return fmt::format("Version{}", info.param); });

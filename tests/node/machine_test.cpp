@@ -34,7 +34,7 @@ class MachineFiles : public testing::Test {
     std::ofstream(root_ / path) << text;
   }
   Cgroups version(int number) {
-    write(number == 2 ? "cgroup/cgroup.controllers" : "cgroup/memory/cgroup.procs", "");
+    write(number == 2 ? "cgroup/cgroup.controllers" : "cgroup/memory/cgroup.procs", number == 2 ? "cpu memory" : "");
     auto groups = Cgroups::at((root_ / "cgroup").string());
     EXPECT_TRUE(groups && groups->is_v2() == (number == 2));
     return *groups;
@@ -100,8 +100,8 @@ TEST_F(MachineFiles, PressureStallInformation) {
   EXPECT_EQ(pressure->some.total_us, 123456u);
   ASSERT_TRUE(pressure->full);
   EXPECT_EQ(pressure->full->total_us, 65432u);
-  write("proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
-  const auto cpu = machine_pressure(paths_, "cpu");
+  write("cgroup/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
+  const auto cpu = version(2).pressure("", "cpu");
   ASSERT_TRUE(cpu);
   EXPECT_FALSE(cpu->full);
   for (const char* wrong : {"", "some\n", "some avg10=x avg60=0 avg300=0 total=1\n", "some avg10 total=1\n",
@@ -111,6 +111,7 @@ TEST_F(MachineFiles, PressureStallInformation) {
 
 TEST_F(MachineFiles, TheMachineItself) {
   write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1048576 kB\nMemAvailable:    4194304 kB\n");
+  write("cgroup/memory.stat", "anon 1\npgfault 9\npgmajfault 3\n");
   write("proc/loadavg", "0.10 0.20 0.30 2/321 4242\n");
   write("proc/sys/kernel/pid_max", "4194304\n");
   write("proc/sys/kernel/threads-max", "1000\n");
@@ -124,6 +125,9 @@ TEST_F(MachineFiles, TheMachineItself) {
   const eviction::NodeUsage usage = observe_machine(groups, paths_, TimePoint(Duration(5)));
   EXPECT_EQ(usage.memory->available_bytes, 4ULL << 30);
   EXPECT_EQ(usage.memory->working_set_bytes, 12ULL << 30);
+  EXPECT_EQ(usage.memory->usage_bytes, 15ULL << 30) << "all but what nobody uses, page cache too";
+  EXPECT_EQ(usage.memory->page_faults, 9U);
+  EXPECT_EQ(usage.memory->major_page_faults, 3U);
   EXPECT_EQ(usage.running_processes, 321);
   EXPECT_GT(usage.fs->capacity_bytes.value_or(0), 0u);
 }

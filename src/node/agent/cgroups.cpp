@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "base/owned_fd.h"
 #include "base/split.h"
@@ -22,6 +23,13 @@ std::optional<std::uint64_t> key_in(const std::string& text, std::string_view ke
   const char* from = text.data() + at + needle.size() - 1;
   if (std::from_chars(from, text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+  std::istringstream words{std::string(text)};
+  for (std::string one; words >> one;)
+    if (one == word) return true;
+  return false;
 }
 
 /// Version 2's weight for version 1's shares, as the OCI runtimes convert it.
@@ -104,9 +112,13 @@ Result<Cgroups> Cgroups::detect() { return at("/sys/fs/cgroup"); }
 Result<Cgroups> Cgroups::at(std::string root) {
   Cgroups groups;
   groups.root_ = std::move(root);
-  if (fs::exists(groups.root_ + "/cgroup.controllers"))
+  if (const auto controllers = read_small_file(groups.root_ + "/cgroup.controllers")) {
     groups.v2_ = true;
-  else if (!fs::exists(groups.root_ + "/memory/memory.limit_in_bytes") && !fs::exists(groups.root_ + "/memory/cgroup.procs"))
+    for (const std::string_view needed : {"cpu", "memory"})
+      if (!has_word(*controllers, needed))
+        return fail(ErrorCode::kUnavailable, fmt::format("the kernel hands down no {} controller at {}, only: {}", needed, groups.root_,
+                                                         controllers->substr(0, controllers->find('\n'))));
+  } else if (!fs::exists(groups.root_ + "/memory/memory.limit_in_bytes") && !fs::exists(groups.root_ + "/memory/cgroup.procs"))
     return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at " + groups.root_);
   const std::string probe = groups.directory("memory", "");
   if (::access(probe.c_str(), W_OK) != 0) return fail(ErrorCode::kUnavailable, probe + " is not writable: the node agent must run as root");
@@ -155,6 +167,13 @@ Result<void> Cgroups::create(const std::string& path, const CgroupLimits& limits
     }
   }
   if (!exists(path)) return fail(ErrorCode::kInternal, fmt::format("cgroup {} cannot be made: {}", path, error.message()));
+  // The kernel hands nothing down from a group with processes, unless that is the machine's root: the one of a container is not.
+  if (v2_ && !fs::exists(directory("", path) + "/memory.max"))
+    return fail(
+        ErrorCode::kUnavailable,
+        fmt::format("cgroup {} has no memory controller: processes in a group above it are in the way, as in a container, until they "
+                    "are moved (mkdir {}/init; xargs -n 1 <{}/cgroup.procs >{}/init/cgroup.procs)",
+                    path, root_, root_, root_));
   return set_limits(path, limits);
 }
 
@@ -230,6 +249,13 @@ std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
   if (const auto limit = read_number(at + (v2_ ? "/memory.max" : "/memory.limit_in_bytes")); limit && *limit < (1ULL << 60))
     out.limit_bytes = *limit;
   return out;
+}
+
+std::optional<std::uint64_t> Cgroups::usage_in_the_way(const std::string& path, std::int64_t memory_bytes) const {
+  const auto now = memory_bytes > 0 ? memory(path) : std::nullopt;
+  const auto wanted = static_cast<std::uint64_t>(memory_bytes);
+  if (!now || now->limit_bytes.value_or(UINT64_MAX) <= wanted || now->usage_bytes < wanted) return std::nullopt;
+  return now->usage_bytes;
 }
 
 std::optional<std::uint64_t> Cgroups::cpu_usage_ns(const std::string& path) const {

@@ -59,6 +59,9 @@ class Cgroups {
   [[nodiscard]] std::vector<std::string> children(const std::string& path) const;
   /// Nullopt when the group is gone.
   [[nodiscard]] std::optional<CgroupMemory> memory(const std::string& path) const;
+  /// What a group uses, where that is in the way of a limit below the one in force: version 1's kernel refuses such a limit, version 2's
+  /// takes it and kills. Nullopt: it is not, or nothing would be lowered. (Kubelet, validateMemoryResizeAction.)
+  [[nodiscard]] std::optional<std::uint64_t> usage_in_the_way(const std::string& path, std::int64_t memory_bytes) const;
   [[nodiscard]] std::optional<std::uint64_t> cpu_usage_ns(const std::string& path) const;
   [[nodiscard]] std::optional<std::uint64_t> process_count(const std::string& path) const;
   /// Of "cpu", "memory" or "io"; nullopt on version 1, and where the kernel does not tell.

@@ -120,12 +120,28 @@ Labels with(Labels labels, std::string key, std::string value) {
   return labels;
 }
 
-std::vector<Watched> watch(const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths) {
+/// What the group that stands for the machine does not tell, because it has no limits or is version 2's root, the machine does.
+void complete_machine(GroupFigures& figures, const eviction::Machine& machine, const Cgroups& cgroups, const MachinePaths& paths) {
+  if (!figures.memory) {
+    const eviction::MemoryUsage whole = observe_group_memory(cgroups, paths, paths.node_cgroup, {});
+    figures.memory =
+        CgroupMemory{whole.usage_bytes.value_or(0), whole.working_set_bytes.value_or(0), {}, whole.rss_bytes, whole.page_faults,
+                     whole.major_page_faults};
+  }
+  if (!figures.memory->limit_bytes) figures.memory->limit_bytes = static_cast<std::uint64_t>(machine.memory_bytes);
+  const SwapSpace swap = swap_space(paths.proc);
+  if (!figures.more_memory.swap_bytes) figures.more_memory.swap_bytes = static_cast<std::uint64_t>(swap.capacity_bytes - swap.free_bytes);
+  if (!figures.more_memory.swap_limit_bytes) figures.more_memory.swap_limit_bytes = static_cast<std::uint64_t>(swap.capacity_bytes);
+}
+
+std::vector<Watched> watch(const eviction::Machine& machine, const std::vector<PodFigures>& pods, const Cgroups& cgroups,
+                           const MachinePaths& paths) {
   std::vector<Watched> out;
   const auto above = [&](const std::string& group, const std::string& id) {
     out.push_back({Watched::Part::kAbovePods, id, labels_of(id, "", "", "", nullptr), measure_group(cgroups, group, paths.proc), {}, {}});
   };
   above(paths.node_cgroup, "/");
+  complete_machine(out.back().figures, machine, cgroups, paths);
   out.back().interfaces = measure_interfaces(paths.proc, ::getpid());
   out.back().started_at = boot_time(paths.proc);
   above(paths.pods_cgroup, paths.pods_cgroup);
@@ -248,6 +264,28 @@ void tell_faults(Exposition& out, const std::vector<Watched>& groups, TimePoint 
         out.sample(with(with(one.labels, "failure_type", type), "scope", "hierarchy"), *value, now);
 }
 
+/// "Waiting": some task of the group did; "stalled": none could go on.
+void tell_pressure(Exposition& out, const std::vector<Watched>& groups, TimePoint now) {
+  struct Family {
+    const char *name, *help;
+    std::optional<Pressure> PressureFigures::*resource;
+    bool is_full;
+  };
+  for (const auto& [name, help, resource, is_full] :
+       {Family{"container_pressure_cpu_stalled_seconds_total", "Time in which all tasks waited for a processor", &PressureFigures::cpu,
+               true},
+        {"container_pressure_cpu_waiting_seconds_total", "Time in which a task waited for a processor", &PressureFigures::cpu, false},
+        {"container_pressure_io_stalled_seconds_total", "Time in which all tasks waited for a disk", &PressureFigures::io, true},
+        {"container_pressure_io_waiting_seconds_total", "Time in which a task waited for a disk", &PressureFigures::io, false},
+        {"container_pressure_memory_stalled_seconds_total", "Time in which all tasks waited for memory", &PressureFigures::memory, true},
+        {"container_pressure_memory_waiting_seconds_total", "Time in which a task waited for memory", &PressureFigures::memory, false}}) {
+    out.family(name, help, "counter");
+    for (const Watched& one : groups)
+      if (const auto& told = one.figures.pressure.*resource)
+        out.sample(one.labels, seconds((is_full ? told->full.value_or(PressureShares{}) : told->some).total_us * 1000), now);
+  }
+}
+
 void tell_disks(Exposition& out, const std::vector<Watched>& groups, TimePoint now) {
   struct Family {
     const char *name, *help;
@@ -308,7 +346,7 @@ void tell_machine(Exposition& out, const eviction::Machine& machine, const Machi
 
 std::string cadvisor_metrics(const eviction::Machine& machine, const std::vector<PodFigures>& pods, const Cgroups& cgroups,
                              const MachinePaths& paths, TimePoint now) {
-  const std::vector<Watched> groups = watch(pods, cgroups, paths);
+  const std::vector<Watched> groups = watch(machine, pods, cgroups, paths);
   Exposition out;
   tell_machine(out, machine, paths, now);
   out.family("container_cpu_usage_seconds_total", "Processor time used", "counter");
@@ -320,6 +358,7 @@ std::string cadvisor_metrics(const eviction::Machine& machine, const std::vector
       if (const auto value = family.value(one)) out.sample(one.labels, *value, now);
   }
   tell_faults(out, groups, now);
+  tell_pressure(out, groups, now);
   tell_disks(out, groups, now);
   tell_networks(out, groups, now);
   out.family("container_scrape_error", "1 when containers could not be measured, else 0", "gauge");

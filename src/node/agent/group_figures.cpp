@@ -164,12 +164,17 @@ MemoryFigures measure_more_memory(const Cgroups& cgroups, const std::string& gro
   return out;
 }
 
+PressureFigures measure_pressure(const Cgroups& cgroups, const std::string& group) {
+  return {cgroups.pressure(group, "cpu"), cgroups.pressure(group, "memory"), cgroups.pressure(group, "io")};
+}
+
 GroupFigures measure_group(const Cgroups& cgroups, const std::string& group, const std::string& proc) {
   GroupFigures out;
   out.cpu = measure_cpu(cgroups, group);
   out.memory = cgroups.memory(group);
   out.more_memory = measure_more_memory(cgroups, group);
   out.processes = measure_processes(cgroups, group, proc);
+  out.pressure = measure_pressure(cgroups, group);
   out.disks = measure_disks(cgroups, group, proc);
   out.oom_kills = cgroups.oom_kills(group);
   return out;

@@ -28,6 +28,10 @@ struct ProcessFigures {
 struct DiskFigures {
   std::uint64_t read_bytes = 0, written_bytes = 0, reads = 0, writes = 0;
 };
+/// Who waited for a processor, for memory, for a disk (version 2).
+struct PressureFigures {
+  std::optional<Pressure> cpu, memory, io;
+};
 struct InterfaceFigures {
   std::string name;
   std::uint64_t received_bytes = 0, received_packets = 0, received_errors = 0, received_dropped = 0;
@@ -39,6 +43,7 @@ struct GroupFigures {
   std::optional<CgroupMemory> memory;
   MemoryFigures more_memory;
   ProcessFigures processes;
+  PressureFigures pressure;
   std::map<std::string, DiskFigures> disks;  ///< By the device's path, or its numbers where it has none.
   std::optional<std::uint64_t> oom_kills;
 };
@@ -48,6 +53,8 @@ struct GroupFigures {
 
 /// Of a control group's memory alone; what swap is used, and up to what it may be: absent without a limit.
 [[nodiscard]] MemoryFigures measure_more_memory(const Cgroups& cgroups, const std::string& group);
+
+[[nodiscard]] PressureFigures measure_pressure(const Cgroups& cgroups, const std::string& group);
 
 /// Interfaces of a process's network (/proc/PID/net/dev), but for the loopback and ends of containers'.
 [[nodiscard]] std::vector<InterfaceFigures> measure_interfaces(const std::string& proc, std::int64_t pid);

@@ -44,15 +44,18 @@ eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& 
   return out;
 }
 
-/// The machine's own figures where no cgroup stands for it (version 2's root has no memory.current).
-eviction::MemoryUsage observe_whole_memory(const MachinePaths& paths, TimePoint now) {
+/// The machine's own figures where no cgroup stands for it (version 2's root has no memory.current, but counts faults).
+eviction::MemoryUsage observe_whole_memory(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now) {
+  const auto bytes = [&](std::string_view key) { return meminfo_kib(paths, key).value_or(0) * 1024; };
+  const std::uint64_t total = bytes("MemTotal"), available = bytes("MemAvailable");
+  const std::string stat = cgroups.directory("memory", "") + "/memory.stat", prefix = cgroups.is_v2() ? "" : "total_";
   eviction::MemoryUsage out;
-  const std::uint64_t total = meminfo_kib(paths, "MemTotal").value_or(0) * 1024,
-                      available = meminfo_kib(paths, "MemAvailable").value_or(0) * 1024;
   out.available_bytes = available;
   out.working_set_bytes = total - std::min(total, available);
-  out.usage_bytes = out.working_set_bytes;
-  out.rss_bytes = meminfo_kib(paths, "AnonPages").value_or(0) * 1024;
+  out.usage_bytes = total - std::min(total, bytes("MemFree"));
+  out.rss_bytes = bytes("AnonPages");
+  out.page_faults = read_key(stat, prefix + "pgfault");
+  out.major_page_faults = read_key(stat, prefix + "pgmajfault");
   out.time = now;
   return out;
 }
@@ -130,7 +133,7 @@ eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& 
 }
 
 eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group, TimePoint now) {
-  if (group.empty()) return observe_whole_memory(paths, now);
+  if (group.empty()) return observe_whole_memory(cgroups, paths, now);
   return observe_memory(cgroups, group, meminfo_kib(paths, "MemTotal").value_or(0) * 1024, now);
 }
 
@@ -168,11 +171,6 @@ std::optional<TimePoint> boot_time(const std::string& proc) {
 bool is_swap_on(const std::string& proc) {
   const auto text = read_small_file(proc + "/swaps");
   return text && std::ranges::count(*text, '\n') > 1;
-}
-
-std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource) {
-  const auto text = read_small_file(fmt::format("{}/pressure/{}", paths.proc, resource));
-  return text ? parse_pressure(*text) : std::nullopt;
 }
 
 std::string os_image_name(std::string_view os_release) {

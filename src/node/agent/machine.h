@@ -49,8 +49,6 @@ struct SwapSpace {
 [[nodiscard]] SwapSpace swap_space(const std::string& proc = "/proc");
 /// When the kernel started; nullopt where it does not tell.
 [[nodiscard]] std::optional<TimePoint> boot_time(const std::string& proc);
-/// The machine's pressure stall information of "cpu", "memory" or "io"; nullopt where the kernel does not tell.
-[[nodiscard]] std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource);
 
 /// Of a small file; empty when it cannot be read.
 [[nodiscard]] std::string first_line(const char* path);

@@ -18,7 +18,7 @@ std::uint64_t uint64_at(const json::Value& object, json::Path path) {
   return value;
 }
 
-json::Value memory_json(const std::optional<eviction::MemoryUsage>& memory, TimePoint now) {
+json::Object memory_json(const std::optional<eviction::MemoryUsage>& memory, TimePoint now) {
   json::Object out{{"time", format_rfc3339(now)}};
   if (!memory) return out;
   if (memory->available_bytes) out["availableBytes"] = *memory->available_bytes;
@@ -28,6 +28,16 @@ json::Value memory_json(const std::optional<eviction::MemoryUsage>& memory, Time
   if (memory->page_faults) out["pageFaults"] = *memory->page_faults;
   if (memory->major_page_faults) out["majorPageFaults"] = *memory->major_page_faults;
   return out;
+}
+
+json::Object shares_json(const PressureShares& shares) {
+  return {{"total", shares.total_us}, {"avg10", shares.avg10}, {"avg60", shares.avg60}, {"avg300", shares.avg300}};
+}
+
+/// What stands as "psi" beside the figures of a resource.
+void add_pressure(json::Object& figures, const std::optional<Pressure>& pressure) {
+  if (pressure)
+    figures["psi"] = json::Object{{"full", shares_json(pressure->full.value_or(PressureShares{}))}, {"some", shares_json(pressure->some)}};
 }
 
 eviction::MemoryUsage usage_of(const CgroupMemory& memory, TimePoint now) {
@@ -207,17 +217,27 @@ void sample_rates(const std::vector<PodFigures>& pods, const Cgroups& cgroups, c
 
 json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods,
                          const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
-  const auto cpu_json = [&](const std::string& group) {
+  const auto add_group = [&](json::Object& entry, const std::string& group, const std::optional<eviction::MemoryUsage>& used) {
+    const PressureFigures pressure = measure_pressure(cgroups, group);
     const std::uint64_t total = cgroups.cpu_usage_ns(group).value_or(0);
-    return json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", total}, {"usageNanoCores", rates.rate(group, total, now)}};
+    json::Object cpu{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", total}, {"usageNanoCores", rates.rate(group, total, now)}},
+        memory = memory_json(used, now), io{{"time", format_rfc3339(now)}};
+    add_pressure(cpu, pressure.cpu);
+    add_pressure(memory, pressure.memory);
+    add_pressure(io, pressure.io);
+    entry["cpu"] = std::move(cpu);
+    entry["memory"] = std::move(memory);
+    if (pressure.io) entry["io"] = std::move(io);
   };
   json::Object out;
-  json::Object n{{"nodeName", node_name}, {"memory", memory_json(node.memory, now)}};
-  n["cpu"] = cpu_json(paths.node_cgroup);
+  json::Object n{{"nodeName", node_name}};
+  add_group(n, paths.node_cgroup, node.memory);
   if (const auto boot = boot_time(paths.proc)) n["startTime"] = format_rfc3339(*boot);
   n["swap"] = machine_swap_json(paths, now);
   n["network"] = network_json(measure_interfaces(paths.proc, ::getpid()), now);
-  json::Array system{json::Object{{"name", "pods"}, {"cpu", cpu_json(paths.pods_cgroup)}, {"memory", memory_json(node.pods_memory, now)}}};
+  json::Object all_pods{{"name", "pods"}};
+  add_group(all_pods, paths.pods_cgroup, node.pods_memory);
+  json::Array system{std::move(all_pods)};
   for (const auto& [name, pid] : system_programs(paths))
     if (auto own = process_json(name, pid, paths, rates, now)) system.push_back(std::move(*own));
   n["systemContainers"] = std::move(system);
@@ -234,18 +254,18 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     json::Object entry;
     entry["podRef"] = json::Object{{"name", pod.name}, {"namespace", pod.ns}, {"uid", pod.uid}};
     json::Array containers;
-    for (const eviction::ContainerUsage& usage : pod.usage.containers)
-      containers.push_back(json::Object{{"name", usage.name},
-                                        {"startTime", format_rfc3339(pod.containers.at(usage.name).started_at)},
-                                        {"cpu", cpu_json(pod.group_of(usage.name))},
-                                        {"memory", memory_json(usage.memory, now)},
-                                        {"swap", swap_json(measure_more_memory(cgroups, pod.group_of(usage.name)), now)},
-                                        {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
-                                        {"logs", fs_json(usage.logs.value_or(eviction::FsUsage{}), now)}});
+    for (const eviction::ContainerUsage& usage : pod.usage.containers) {
+      const std::string group = pod.group_of(usage.name);
+      json::Object container{{"name", usage.name}, {"startTime", format_rfc3339(pod.containers.at(usage.name).started_at)}};
+      add_group(container, group, usage.memory);
+      container["swap"] = swap_json(measure_more_memory(cgroups, group), now);
+      container["rootfs"] = fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now);
+      container["logs"] = fs_json(usage.logs.value_or(eviction::FsUsage{}), now);
+      containers.push_back(std::move(container));
+    }
     if (pod.start_time) entry["startTime"] = format_rfc3339(*pod.start_time);
     entry["containers"] = std::move(containers);
-    entry["cpu"] = cpu_json(pod.cgroup);
-    entry["memory"] = memory_json(pod.usage.memory, now);
+    add_group(entry, pod.cgroup, pod.usage.memory);
     entry["swap"] = swap_json(measure_more_memory(cgroups, pod.cgroup), now);
     if (pod.has_network) {
       const auto interfaces = group_interfaces(cgroups, pod.cgroup + "/" + pod.sandbox_id, paths.proc);

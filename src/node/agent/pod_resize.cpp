@@ -143,7 +143,7 @@ void PodWorker::restore_whole_resources() {
 PodWorker::ResizeState PodWorker::look_at_resources() {
   const json::Value whole = wanted_of_pod(pod_);
   if (whole_allocated_.is_null()) whole_allocated_ = whole;
-  ResizeState out{json::equal(whole_allocated_, whole), true};
+  ResizeState out{json::equal(whole_allocated_, whole), has_wanted_limits()};
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
     if (spec_.containers[i].role == ContainerRole::kEphemeral) continue;
     ContainerRecord& record = state_.containers[i];
@@ -197,47 +197,77 @@ bool PodWorker::resize_containers(PodContext& context) {
     emit("Normal", "ResizeStarted", resize_message("Pod resize started", pod_, ""), containers_.size());
     publish();
   }
+  restart_for_resize();
+  if (const std::string why = memory_in_the_way(); !why.empty()) return resize_failed(why), true;
   // Around the containers: the pod's cgroup grows before them, and what cannot shrink before them does so after them.
   (void)ensure_cgroup();
   const bool is_done = apply_resize(context);
-  if (!ensure_cgroup() || !is_done) return true;
+  if (!ensure_cgroup() || !is_done || !has_wanted_limits()) return true;
   clear_condition(kInProgress);
   emit("Normal", "ResizeCompleted", resize_message("Pod resize completed", pod_, ""), containers_.size());
   return false;
 }
 
+void PodWorker::resize_failed(const std::string& why) {
+  set_condition(kInProgress, "Error", why);
+  emit("Warning", "ResizeError", resize_message("Pod resize error", pod_, why), containers_.size());
+}
+
+/// Running containers that are to get other resources than they have, with these: those that want a restart for it, or the others.
+std::vector<std::pair<std::size_t, json::Value>> PodWorker::to_resize(bool by_restart) const {
+  std::vector<std::pair<std::size_t, json::Value>> out;
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    if (state_.containers[i].state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    const json::Value &container = container_spec(pod_, i), &before = containers_[i].in_force;
+    json::Value in_force = resources_in_force(wanted_resources(container), whole_allocated_);
+    if (!json::equal(before, in_force) && needs_restart(container, before, in_force) == by_restart)
+      out.emplace_back(i, std::move(in_force));
+  }
+  return out;
+}
+
+void PodWorker::restart_for_resize() {
+  for (const auto& [i, in_force] : to_resize(true)) {
+    emit("Normal", "Killing", fmt::format("Container {} resize requires restart", spec_.containers[i].name), i);
+    stop_while_probing({i}, grace_period());
+    containers_[i].crashes = 0;
+    look_ = true;
+    MutexLock lock(mutex_);
+    is_dirty_ = true;
+  }
+}
+
+/// Which limits would fall below what is in use, in the kubelet's words; empty: none.
+std::string PodWorker::memory_in_the_way() const {
+  std::vector<std::string> whys;
+  const auto look = [&](const std::string& who, const std::string& group, std::int64_t limit) {
+    if (const auto usage = environment_.cgroups.usage_in_the_way(group, limit))
+      whys.push_back(fmt::format("attempting to set {} memory limit ({}) below current usage ({})", who, limit, *usage));
+  };
+  look("pod", cgroup(), *wanted_limits().memory_bytes);
+  for (const auto& [i, in_force] : to_resize(false))
+    if (const auto limit = model::Quantity::parse(json::get_string(in_force, {"limits", "memory"})))
+      look(fmt::format("container \"{}\"", spec_.containers[i].name), cgroup() + "/" + containers_[i].id, limit->value());
+  if (whys.empty()) return {};
+  const std::string list = fmt::format("{}", fmt::join(whys, ", "));
+  return "cannot decrease memory limits: " + (whys.size() > 1 ? "[" + list + "]" : list);
+}
+
 /// False when a container could not be given what it wants.
 bool PodWorker::apply_resize(PodContext& context) {
   bool is_done = true;
-  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    ContainerRecord& record = state_.containers[i];
-    Container& own = containers_[i];
-    if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+  for (auto& [i, in_force] : to_resize(false)) {
     const json::Value& container = container_spec(pod_, i);
-    const json::Value wanted = wanted_resources(container);
-    json::Value in_force = resources_in_force(wanted, whole_allocated_);
-    if (json::equal(own.in_force, in_force)) continue;
-    if (needs_restart(container, own.in_force, in_force)) {
-      emit("Normal", "Killing", fmt::format("Container {} resize requires restart", spec_.containers[i].name), i);
-      stop_while_probing({i}, grace_period());
-      own.crashes = 0;
-      look_ = true;
-      MutexLock lock(mutex_);
-      is_dirty_ = true;
-      continue;
-    }
     const auto resized =
         environment_.runtime.call("RuntimeService/UpdateContainerResources",
-                                  json::Object{{"container_id", own.id}, {"linux", container_resources(context, container)}});
+                                  json::Object{{"container_id", containers_[i].id}, {"linux", container_resources(context, container)}});
     if (!resized) {
-      const std::string why = fmt::format("Error resizing container {}: {}", spec_.containers[i].name, resized.error().message);
-      set_condition(kInProgress, "Error", why);
-      emit("Warning", "ResizeError", resize_message("Pod resize error", pod_, why), containers_.size());
+      resize_failed(fmt::format("Error resizing container {}: {}", spec_.containers[i].name, resized.error().message));
       is_done = false;
       continue;
     }
-    record.resources = wanted;
-    own.in_force = std::move(in_force);
+    state_.containers[i].resources = wanted_resources(container);
+    containers_[i].in_force = std::move(in_force);
   }
   return is_done;
 }

@@ -384,11 +384,19 @@ std::set<std::string> PodWorker::with_own_cpus() const {
   return out;
 }
 
-Result<void> PodWorker::ensure_cgroup() {
+CgroupLimits PodWorker::wanted_limits() const {
   CgroupLimits limits = pod_cgroup_limits(facts_);
   limits.pids = environment_.pids_limit;
   if (!with_own_cpus().empty()) limits.cpu_quota_us = -1;  // Its groups would slow them down as well.
-  if (applied_limits_ && same(*applied_limits_, limits) && environment_.cgroups.exists(cgroup())) return {};
+  return limits;
+}
+
+bool PodWorker::has_wanted_limits() const { return applied_limits_ && same(*applied_limits_, wanted_limits()); }
+
+Result<void> PodWorker::ensure_cgroup() {
+  if (has_wanted_limits() && environment_.cgroups.exists(cgroup())) return {};
+  CgroupLimits limits = wanted_limits();
+  if (environment_.cgroups.usage_in_the_way(cgroup(), *limits.memory_bytes)) limits.memory_bytes.reset();  // Once less is in use.
   if (const auto made = environment_.cgroups.create(cgroup(), limits); !made) return made;
   applied_limits_ = limits;
   return {};

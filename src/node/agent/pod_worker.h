@@ -169,7 +169,10 @@ class PodWorker {
   TimePoint sync_running(TimePoint now);
   Result<void> load_runtime_state();
   Result<void> ensure_sandbox(PodContext& context);
+  /// Makes the pod's cgroup with its limits. A memory limit below what is in use is left as it is: has_wanted_limits says so.
   Result<void> ensure_cgroup();
+  [[nodiscard]] CgroupLimits wanted_limits() const;
+  [[nodiscard]] bool has_wanted_limits() const;
   void publish();
   void count_start(const json::Value& status);
   void emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container);
@@ -245,7 +248,11 @@ class PodWorker {
   /// Brings running containers to resources that changed in the spec.
   /// True when a resize has to wait, or failed, and is to be tried again.
   bool resize_containers(PodContext& context);
+  void restart_for_resize();
   bool apply_resize(PodContext& context);
+  void resize_failed(const std::string& why);
+  [[nodiscard]] std::vector<std::pair<std::size_t, json::Value>> to_resize(bool by_restart) const;
+  [[nodiscard]] std::string memory_in_the_way() const;
   void set_condition(std::string_view type, std::string_view reason, std::string_view message);
   bool clear_condition(std::string_view type);
   [[nodiscard]] bool swap_is_in_the_way(const PodContext& context) const;
