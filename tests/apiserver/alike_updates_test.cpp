@@ -168,7 +168,7 @@ TEST(AlikeUpdates, LeasesAreRenewedAsByPlainWrites) {
                   at.update(path, lease(i + 1, "2026-01-02T03:05:05.000009Z"), "json");
                 }
             }),
-            20);
+            12);
 }
 
 /// As a fleet's nodes, each with what is its own.
@@ -404,8 +404,8 @@ TEST(AlikeUpdates, WorkloadsAreScaledAsByPlainWrites) {
               make_sets(at, 6);
               for (const int more : {20, 10, 10, 5}) scale_all(at, R"({{"spec":{{"replicas":{}}}}})", more);
             }),
-            14)
-      << "the first two of each go the long way: the first write of this kind adds an owner, the third changes nothing";
+            12)
+      << "the first two of each round go the long way, and all that change nothing";
   EXPECT_GE(
       play_updates([&](Played& at) {
         make_sets(at, 6);
