@@ -168,7 +168,7 @@ TEST(AlikeUpdates, LeasesAreRenewedAsByPlainWrites) {
                   at.update(path, lease(i + 1, "2026-01-02T03:05:05.000009Z"), "json");
                 }
             }),
-            12);
+            20);
 }
 
 /// As a fleet's nodes, each with what is its own.
@@ -417,7 +417,7 @@ TEST(AlikeUpdates, WorkloadsAreScaledAsByPlainWrites) {
               R"({{"spec":{{"replicas":3,"replicas":4}}}})", R"({{"spec":3}})", R"({{"spec":{{"replicas":7}}}})"})
           for (int round = 0; round < 2; ++round) scale_all(at, body);
       }),
-      20);
+      10);
 }
 
 /// What changes is drawn from few words, so that much is alike, and much is the same by accident.
