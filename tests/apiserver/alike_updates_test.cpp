@@ -404,8 +404,8 @@ TEST(AlikeUpdates, WorkloadsAreScaledAsByPlainWrites) {
               make_sets(at, 6);
               for (const int more : {20, 10, 10, 5}) scale_all(at, R"({{"spec":{{"replicas":{}}}}})", more);
             }),
-            14)
-      << "the first two of each go the long way: the first write of this kind adds an owner, the third changes nothing";
+            12)
+      << "the first two of each round go the long way, and all that change nothing";
   EXPECT_GE(
       play_updates([&](Played& at) {
         make_sets(at, 6);
@@ -417,7 +417,7 @@ TEST(AlikeUpdates, WorkloadsAreScaledAsByPlainWrites) {
               R"({{"spec":{{"replicas":3,"replicas":4}}}})", R"({{"spec":3}})", R"({{"spec":{{"replicas":7}}}})"})
           for (int round = 0; round < 2; ++round) scale_all(at, body);
       }),
-      20);
+      10);
 }
 
 /// What changes is drawn from few words, so that much is alike, and much is the same by accident.
