@@ -1,4 +1,7 @@
 // pods/binding: the one way in which a pod gets its node (pkg/registry/core/pod/storage/storage.go, BindingREST).
+#include <algorithm>
+#include <array>
+
 #include "apiserver/request/request_body.h"
 #include "apiserver/subresources/conditions.h"
 #include "apiserver/subresources/subresources.h"
@@ -31,9 +34,19 @@ void set_pod_condition(json::Value& pod, std::string_view type, std::string_view
 }
 
 Take marked_part(std::string_view parent, std::string_view key) {
-  if (parent.empty()) return key == "metadata" || key == "spec" ? Take::kMembers : Take::kWhole;
-  if (parent == "metadata") return key == "managedFields" || key == "ownerReferences" ? Take::kNot : Take::kWhole;
-  return key == "nodeName" || key == "schedulingGates" ? Take::kWhole : Take::kNot;
+  constexpr std::array<std::string_view, 11> kRead = {"name",
+                                                      "namespace",
+                                                      "uid",
+                                                      "resourceVersion",
+                                                      "labels",
+                                                      "annotations",
+                                                      "finalizers",
+                                                      "deletionTimestamp",
+                                                      "deletionGracePeriodSeconds",
+                                                      "nodeName",
+                                                      "schedulingGates"};
+  if (parent.empty()) return key == "metadata" || key == "spec" ? Take::kMembers : key == "status" ? Take::kWhole : Take::kNot;
+  return std::ranges::find(kRead, key) != kRead.end() ? Take::kWhole : Take::kNot;
 }
 
 namespace {

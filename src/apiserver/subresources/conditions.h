@@ -10,7 +10,7 @@ namespace berth::apiserver {
 void set_pod_condition(json::Value& pod, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
                        TimePoint now);
 
-/// What a pod's binding and its mark of an eviction have to do with: metadata without owners, node, gates and status.
+/// What a pod's binding and its mark of an eviction have to do with: who it is, whether it goes, its labels, node, gates and status.
 Take marked_part(std::string_view parent, std::string_view key);
 
 }  // namespace berth::apiserver

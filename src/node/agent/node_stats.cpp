@@ -229,8 +229,7 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     entry["memory"] = std::move(memory);
     if (pressure.io) entry["io"] = std::move(io);
   };
-  json::Object out;
-  json::Object n{{"nodeName", node_name}};
+  json::Object out, n{{"nodeName", node_name}};
   add_group(n, paths.node_cgroup, node.memory);
   if (const auto boot = boot_time(paths.proc)) n["startTime"] = format_rfc3339(*boot);
   n["swap"] = machine_swap_json(paths, now);

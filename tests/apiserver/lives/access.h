@@ -31,8 +31,8 @@ inline bool covers(const PolicyRule& held, const std::string& verb, const std::s
   const auto slash = resource.find('/');
   const bool by_resource = is_among(held.resources, resource) || is_among(held.resources, "*") ||
                            (slash != std::string::npos && is_among(held.resources, "*" + resource.substr(slash)));
-  return (is_among(held.verbs, verb) || is_among(held.verbs, "*")) && (is_among(held.groups, group) || is_among(held.groups, "*")) && by_resource &&
-         (held.names.empty() || (name && is_among(held.names, *name)));
+  return (is_among(held.verbs, verb) || is_among(held.verbs, "*")) && (is_among(held.groups, group) || is_among(held.groups, "*")) &&
+         by_resource && (held.names.empty() || (name && is_among(held.names, *name)));
 }
 inline bool covers_url(const PolicyRule& held, const std::string& verb, const std::string& url) {
   return (is_among(held.verbs, verb) || is_among(held.verbs, "*")) && std::ranges::any_of(held.urls, [&](const std::string& pattern) {
