@@ -276,8 +276,8 @@ TEST_P(ContainerMetrics, TheSummaryHasPressureOfNodePodsAndContainers) {
       const json::Value* psi = json::find(*holder, {resource, "psi"});
       ASSERT_EQ(psi != nullptr, is_v2()) << resource << " " << json::serialize(*holder);
       if (!is_v2()) continue;
-      EXPECT_EQ(json::serialize(*psi), fmt::format(R"({{"full":{{"total":{},"avg10":7.5E-1,"avg60":2.5E-1,"avg300":5E-2}},)"
-                                                   R"("some":{{"total":{},"avg10":1.25E0,"avg60":5E-1,"avg300":1E-1}}}})",
+      EXPECT_EQ(json::serialize(*psi), fmt::format(R"({{"full":{{"total":{},"avg10":0.75,"avg60":0.25,"avg300":0.05}},)"
+                                                   R"("some":{{"total":{},"avg10":1.25,"avg60":0.5,"avg300":0.1}}}})",
                                                    some - 1'000'000, some));
     }
   EXPECT_EQ(json::find(all, {"node", "io"}) != nullptr, is_v2());
