@@ -166,7 +166,7 @@ PodWorker::ResizeState PodWorker::look_at_resources() {
 bool PodWorker::resize_containers(PodContext& context) {
   if (const ResizeState now = look_at_resources(); now.is_granted && now.is_done) {
     clear_condition(kPending);
-    clear_condition(kInProgress);
+    complete_resize();
     return false;
   }
   const char* why = swap_is_in_the_way(context) ? "In-place resize of containers with swap is not supported."
@@ -203,9 +203,15 @@ bool PodWorker::resize_containers(PodContext& context) {
   (void)ensure_cgroup();
   const bool is_done = apply_resize(context);
   if (!ensure_cgroup() || !is_done || !has_wanted_limits()) return true;
+  complete_resize();
+  return false;
+}
+
+/// Of one that is under way: a restart, or who makes the pod's group, may have done the last of it.
+void PodWorker::complete_resize() {
+  if (std::ranges::find(state_.extra_conditions, kInProgress, &ConditionRecord::type) == state_.extra_conditions.end()) return;
   clear_condition(kInProgress);
   emit("Normal", "ResizeCompleted", resize_message("Pod resize completed", pod_, ""), containers_.size());
-  return false;
 }
 
 void PodWorker::resize_failed(const std::string& why) {

@@ -251,6 +251,7 @@ class PodWorker {
   void restart_for_resize();
   bool apply_resize(PodContext& context);
   void resize_failed(const std::string& why);
+  void complete_resize();
   [[nodiscard]] std::vector<std::pair<std::size_t, json::Value>> to_resize(bool by_restart) const;
   [[nodiscard]] std::string memory_in_the_way() const;
   void set_condition(std::string_view type, std::string_view reason, std::string_view message);
