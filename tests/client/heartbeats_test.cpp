@@ -7,7 +7,7 @@ namespace berth::client {
 namespace {
 
 const std::string kNode =
-    R"({"metadata":{"name":"n1","uid":"u1","resourceVersion":"99","labels":{"zone":"a","time":"day"},"annotations":{"note":"\"time\":\"1\""},)"
+    R"({"metadata":{"name":"n1","uid":"u1","resourceVersion":"99","labels":{"zone":"a","time":"day","lastHeartbeatTime":"x"},"annotations":{"note":"\"time\":\"1\""},)"
     R"("managedFields":[{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"2026-11-29T14:00:00Z","fieldsType":"FieldsV1"}]},)"
     R"("spec":{"taints":[{"key":"k","effect":"NoSchedule","timeAdded":"2026-11-29T14:00:00Z"}]},"status":{"conditions":[)"
     R"({"type":"Ready","status":"True","lastHeartbeatTime":"2026-11-29T14:00:00Z","lastTransitionTime":"2026-11-29T13:00:00Z"},)"
@@ -42,6 +42,7 @@ TEST(Heartbeats, WhateverElseChangesIsMore) {
       {R"("cpu":"4")", R"("cpu":"4","pods":"1")"},
       {R"("zone":"a")", R"("zone":"b")"},
       {R"("time":"day")", R"("time":"night")"},
+      {R"("lastHeartbeatTime":"x")", R"("lastHeartbeatTime":"y")"},
       {R"("note":"\"time\":\"1\"")", R"("note":"\"time\":\"2\"")"},
       {R"("uid":"u1")", R"("uid":"u2")"},
       {R"("uid":"u1")", R"("uid":"u1","deletionTimestamp":"2026-11-29T14:00:00Z")"},
