@@ -5,24 +5,19 @@
 #include "apiserver/cache/index.h"
 
 namespace berth::apiserver {
-namespace {
 
-/// What only the history keeps alive: states that a write superseded, and deletion events. About 400 bytes go for the object around its
-/// bytes.
-std::size_t cost_of(const CacheEvent& change) {
+std::size_t held_bytes(const CacheEvent& change) {
   std::size_t bytes = sizeof(CacheEvent);
   if (change.previous != nullptr) bytes += change.previous->text_bytes() + 400;
   if (change.is_delete) bytes += change.object->text_bytes() + 400;
   return bytes;
 }
 
-}  // namespace
-
 void History::add(CacheEvent change) {
   auto prefix = resource_prefix(change.object->key);
   auto ring = rings_.find(prefix);
   if (ring == rings_.end()) ring = rings_.emplace(prefix, Ring{.floor = floor_}).first;
-  std::size_t cost = cost_of(change);
+  std::size_t cost = held_bytes(change);
   ring->second.bytes += cost;
   bytes_ += cost;
   ring->second.changes.push_back(std::move(change));
@@ -41,7 +36,7 @@ void History::begin(std::string_view resource, Revision floor) {
 }
 
 void History::drop_oldest(Ring& ring) {
-  std::size_t cost = cost_of(ring.changes.front());
+  std::size_t cost = held_bytes(ring.changes.front());
   ring.floor = ring.changes.front().revision();
   ring.bytes -= cost;
   bytes_ -= cost;

@@ -68,6 +68,8 @@ struct IndexSlice {
       }
     }
   }
+  /// Of it what stands behind `key`, at least `limit` objects if there are (0: all); `total` counts all of them.
+  [[nodiscard]] IndexSlice after(std::string_view key, std::size_t limit) const;
 };
 
 /// "/GROUP/PLURAL/" of a key or a prefix; empty when it is neither.

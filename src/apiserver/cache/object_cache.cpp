@@ -138,21 +138,30 @@ ListResult PublishedObjects::page(const IndexSlice& slice, const WatchFilter& fi
   return result;
 }
 
+std::shared_ptr<const OpenList> PublishedObjects::state_at(Revision revision, const WatchFilter& filter, std::string_view after_key) const {
+  auto out = std::make_shared<OpenList>(OpenList{.revision = revision, .prefix = filter.prefix, .after_key = std::string(after_key)});
+  const ReaderLock lock(index_mutex_);
+  if (!history_.reaches(filter.prefix, revision)) return nullptr;
+  out->changes = history_.after(filter.prefix, revision);
+  out->rest = index_.slice(filter.prefix, after_key, 0);
+  out->taken_at = published_;
+  return out;
+}
+
 std::optional<ListResult> PublishedObjects::list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
                                                     std::size_t limit) const {
   if (revision < listed_from_) return std::nullopt;
-  IndexSlice slice;
-  std::vector<CacheEvent> changes;
-  {
-    ReaderLock lock(index_mutex_);
-    if (!history_.reaches(filter.prefix, revision)) return std::nullopt;
-    changes = history_.after(filter.prefix, revision);
-    // One object more than the page has, and others for those that are left out of it.
-    const bool is_page = limit != 0 && !is_selective(filter);
-    slice = index_.slice(filter.prefix, after_key, is_page ? limit + (changes.empty() ? 0 : changes.size() + 1) : 0);
-  }
+  const auto open = open_lists_.find(revision, filter.prefix, after_key);
+  const auto then = open != nullptr ? open : state_at(revision, filter, after_key);
+  if (then == nullptr) return std::nullopt;
+  // One object more than the page has, and others for those that are left out of it.
+  const bool is_page = limit != 0 && !is_selective(filter);
+  const auto& changes = then->changes;
+  const IndexSlice slice = then->rest.after(after_key, is_page ? limit + (changes.empty() ? 0 : changes.size() + 1) : 0);
   ListResult result = changes.empty() ? page(slice, filter, limit) : page_before(changes, slice, filter, after_key, limit);
   result.revision = revision;
+  if (open == nullptr && result.more) open_lists_.keep(then);
+  if (open != nullptr && !result.more) open_lists_.close(open);
   return result;
 }
 

@@ -3,6 +3,7 @@
 // Locks, in the order in which they may be taken:
 //   run_gate_      (synchronous mode only) one thread at a time is the writer
 //   index_mutex_   index_, history_, published_: shared by readers, exclusive for the short moment in which a group is published
+//   the open lists' own
 //   the watcher table's own; a watch's gate is passed before all of these, or after run_gate_ alone
 //   queue_mutex_   what waits for the writer
 // Only the writer changes index_, so it reads it without a lock. No lock is held while the store works.
@@ -15,6 +16,7 @@
 #include "apiserver/cache/history.h"
 #include "apiserver/cache/index.h"
 #include "apiserver/cache/object_cache.h"
+#include "apiserver/cache/open_lists.h"
 #include "apiserver/cache/watchers.h"
 #include "base/shared_mutex.h"
 #include "base/text_packer.h"
@@ -36,7 +38,9 @@ class PublishedObjects : public ObjectCache {
 
  protected:
   PublishedObjects(const CacheOptions& options, Revision history_floor)
-      : history_(options.history_events, options.history_bytes, history_floor), expiring_room_(options.expiring_bytes) {}
+      : history_(options.history_events, options.history_bytes, history_floor),
+        expiring_room_(options.expiring_bytes),
+        open_lists_(2 * options.history_bytes) {}
   /// Makes the changes visible and hands them to the watches; then everything up to `reached` has been. One caller at a time.
   void publish_changes(std::span<const CacheEvent> changes, Revision reached);
 
@@ -57,9 +61,13 @@ class PublishedObjects : public ObjectCache {
 
  private:
   ListResult page(const IndexSlice& slice, const WatchFilter& filter, std::size_t limit) const;
+  /// Null: the history does not reach so far.
+  [[nodiscard]] std::shared_ptr<const OpenList> state_at(Revision revision, const WatchFilter& filter, std::string_view after_key) const;
   /// As it was before the changes, which are all since then; what is behind the page is not looked at.
   ListResult page_before(const std::vector<CacheEvent>& changes, const IndexSlice& slice, const WatchFilter& filter,
                          std::string_view after_key, std::size_t limit) const;
+
+  mutable OpenLists open_lists_;
 
   // Of who packs.
   TextPacker packer_;

@@ -235,6 +235,7 @@ void PublishedObjects::publish_changes(std::span<const CacheEvent> changes, Revi
     }
     published_ = reached;
   }
+  open_lists_.published(changes, listed_from_);
   watchers_->publish(changes);
   delivered_->store(reached, std::memory_order_release);
 }

@@ -86,6 +86,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
     const bool is_ready = json::get_string(condition, {"status"}) == "True";
     // The node controller marked it Unknown while it was away (or its process was): report again.
+    node->was_taken_for_lost |= !is_ready && node->is_ready_seen;
     if (!is_ready && node->is_ready_seen && !node->is_dead) report_again(node);
     node->is_ready_seen = is_ready;
   }
@@ -310,6 +311,10 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   if (node.needs_status || (node.next_status <= now && !node.is_steady)) {
     node.needs_status = false;
     while (node.next_status <= now) node.next_status += status_period();
+    if (std::exchange(node.was_taken_for_lost, false)) {
+      node.ready_since = now;
+      node.pressure_since = {};
+    }
     return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
   }
   if (auto told = topology_write(node, now)) return told;

@@ -23,6 +23,7 @@ struct Fleet::Node {
   enum class Queue { kNone, kReports, kRenewals } queue = Queue::kNone;
   bool is_writing = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
   bool is_ready_seen = false;
+  bool was_taken_for_lost = false;    ///< Others said that it is not ready: its next report turns its conditions over.
   bool was_steady = false;            ///< Its Lease has kHeartbeatsAnnotation.
   bool is_steady = false;             ///< Its Lease says so (FleetOptions::steady_heartbeats).
   std::optional<Duration> last_word;  ///< To be written: so long ago was the last heartbeat.

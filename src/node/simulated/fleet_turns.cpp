@@ -92,8 +92,10 @@ Duration Fleet::renewal_slack() const {
   return std::max(lasts * 3 / 4 - lease_period(), Duration::zero());
 }
 
-/// Nodes and pods take turns: very many of one must not keep every one of the other waiting.
+/// Nodes and pods take turns: very many of one must not keep every one of the other waiting. What became due since is seen here, too: who
+/// writes without a pause asks for nothing else, and nodes would fall silent.
 std::optional<Write> Fleet::next_write(TimePoint now) {
+  advance(now);
   if (auto late = next_renewal(now, true)) return late;
   pods_turn_ = !pods_turn_;
   auto write = pods_turn_ ? next_pod_write(now) : next_report(now);
