@@ -55,10 +55,12 @@ TEST(FleetSilence, NodesAreSeenWhilePodsNeverStopReporting) {
 std::string conditions_of_report(Fleet& fleet, TimePoint now) {
   std::string out;
   while (const auto write = fleet.next_write(now)) {
-    if (write->kind == Write::Kind::kNodeStatus)
-      for (const json::Value& condition : json::get_array(*json::parse(write->body), {"status", "conditions"}))
+    if (write->kind == Write::Kind::kNodeStatus) {
+      const json::Value report = *json::parse(write->body);
+      for (const json::Value& condition : json::get_array(report, {"status", "conditions"}))
         out += fmt::format("{}={} {} ", json::get_string(condition, {"type"}), json::get_string(condition, {"status"}),
                            json::get_string(condition, {"lastTransitionTime"}).substr(14));
+    }
     answer(fleet, *write, now);
   }
   return out;

@@ -54,7 +54,7 @@ void Fleet::remove_node(std::string_view name) {
   const NodeRef node = found->second;
   node->is_removed = true;
   node->queue = Node::Queue::kNone;
-  while (!renewals_.empty() && renewals_.front().second->queue != Node::Queue::kRenewals) renewals_.pop_front();
+  while (!renewals_.empty() && renewals_.begin()->second->queue != Node::Queue::kRenewals) renewals_.erase(renewals_.begin());
   node_wakes_.erase({node->wake, node->arrival});
   if (node->is_counted) --ready_count_;
   for (const std::string& uid : std::vector<std::string>(node->pods.begin(), node->pods.end())) forget_pod(uid);

@@ -236,7 +236,7 @@ class Fleet {
   std::uint64_t arrivals_ = 0;
   std::deque<NodeRef> node_queue_;  ///< Those that have to tell more than that they live …
   /// … and those that have not, since when. Some have left for the other meanwhile.
-  std::deque<std::pair<TimePoint, NodeRef>> renewals_;
+  Wakes<NodeRef> renewals_;
   std::deque<PodRef> pod_queue_;
   bool pods_turn_ = false;
   TimePoint last_report_{};  ///< When a pod's last one was written.

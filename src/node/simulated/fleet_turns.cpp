@@ -35,7 +35,7 @@ void Fleet::enqueue(const NodeRef& node) {
   if (wanted == Node::Queue::kReports)
     node_queue_.push_back(node);
   else
-    renewals_.emplace_back(std::min(next_due(*node), node->next_lease), node);
+    renewals_.emplace(std::pair(std::min(next_due(*node), node->next_lease), node->arrival), node);
 }
 
 std::optional<TimePoint> Fleet::next_wake() const {
@@ -83,7 +83,7 @@ TimePoint Fleet::next_due(const Node& node) {
 /// pods tell first, until the Lease that waits longest would soon run out. A kubelet of a busy cluster is late, too.
 std::optional<TimePoint> Fleet::renewals_from() const {
   if (renewals_.empty()) return std::nullopt;
-  return std::min(last_report_ + kBusy, renewals_.front().first + renewal_slack());
+  return std::min(last_report_ + kBusy, renewals_.begin()->first.first + renewal_slack());
 }
 
 /// Never more than a Lease has: one whose period is set close to its duration is renewed in time.
@@ -119,9 +119,9 @@ std::optional<Write> Fleet::next_report(TimePoint now) {
 }
 
 std::optional<Write> Fleet::next_renewal(TimePoint now, bool only_late) {
-  while (!renewals_.empty() && (only_late ? renewals_.front().first + renewal_slack() : *renewals_from()) <= now) {
-    const NodeRef node = std::move(renewals_.front().second);
-    renewals_.pop_front();
+  while (!renewals_.empty() && (only_late ? renewals_.begin()->first.first + renewal_slack() : *renewals_from()) <= now) {
+    const NodeRef node = std::move(renewals_.begin()->second);
+    renewals_.erase(renewals_.begin());
     if (node->queue != Node::Queue::kRenewals) continue;
     if (auto write = take_write(node, now)) return write;
   }

@@ -29,8 +29,7 @@ class Life {
   std::string run(int steps) {
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
       act();
-      now_ += std::chrono::milliseconds(dice_.chance(70) ? 50 * dice_.below(60) : 1000 * dice_.below(90));
-      catch_up(now_);
+      let_pass(std::chrono::milliseconds(dice_.chance(70) ? 50 * dice_.below(60) : 1000 * dice_.below(90)));
       if (!dice_.chance(20)) answer(dice_.below(4));
     }
     rest();
@@ -160,12 +159,15 @@ class Life {
 
   // The fleet and its server.
 
-  void catch_up(TimePoint until) {
+  void let_pass(Duration time) {
+    const TimePoint until = now_ + time;
     for (auto next = fleet_->next_wake(); next && *next <= until; next = fleet_->next_wake()) {
-      fleet_->advance(*next);
+      now_ = std::max(now_, *next);
+      fleet_->advance(now_);
       send();
     }
-    fleet_->advance(until);
+    now_ = until;
+    fleet_->advance(now_);
     send();
   }
   void send() {
@@ -269,8 +271,7 @@ class Life {
       node.is_news = true;
     }
     for (int i = 0; i < 120; ++i) {
-      now_ += 5s;
-      catch_up(now_);
+      let_pass(5s);
       show();
       answer(100);
     }
@@ -294,10 +295,9 @@ class Life {
     }
     ended_.clear();
     for (int i = 0; i < 60 && !pods_.empty(); ++i) {
-      now_ += 5s;
       for (auto& [name, pod] : pods_) pod.is_news = true;
       show();
-      catch_up(now_);
+      let_pass(5s);
       answer(100);
     }
     EXPECT_TRUE(pods_.empty()) << pods_.begin()->first << " does not go\n" << text_;
