@@ -63,17 +63,33 @@ std::vector<std::string> Chronicle::names(std::string_view resource, std::string
 Hand::Hand(World& world, const std::string& name) : client(world.process(name).wire, world.process(name).loop.get(), name), world_(world) {}
 
 void Hand::insist(const std::string& about, client::Call call, int good_enough) {
-  wishes_[about] = {std::move(call), good_enough, ++last_wish_};
+  wishes_[about] = {std::move(call), good_enough, ++last_wish_, {}};
   ask(about, last_wish_);
 }
 
 void Hand::ask(const std::string& about, int number) {
   const Wish& wish = wishes_[about];
   if (wish.number != number) return;
-  client.call(wish.call, [this, about, number, good = wish.good_enough](const client::ApiResult<json::Value>& answer) {
-    if (!answer && answer.error().code != good)
-      world_.loop().schedule_after(std::chrono::seconds(1), [this, about, number] { ask(about, number); });
+  client.call(wish.call, [this, about, number, good = wish.good_enough](client::ApiResult<json::Value> answer) {
+    const Wish& answered = wishes_[about];
+    if (answered.number != number) return;
+    if (!answer && answer.error().code != good) return again(about, number);
+    if (!answered.edit) return;
+    answered.edit(*answer);
+    client.update(answered.call.gvr, answered.call.ns, answered.call.name, *answer, [this, about, number](const auto& written) {
+      if (!written) again(about, number);
+    });
   });
+}
+
+void Hand::again(const std::string& about, int number) {
+  world_.loop().schedule_after(std::chrono::seconds(1), [this, about, number] { ask(about, number); });
+}
+
+void Hand::edit(const model::Gvr& gvr, const std::string& ns, const std::string& name, Edit edit) {
+  const std::string about = fmt::format("{}/{}/{}", gvr.resource, ns, name);
+  wishes_[about] = {{.verb = "get", .gvr = gvr, .ns = ns, .name = name}, 0, ++last_wish_, std::move(edit)};
+  ask(about, last_wish_);
 }
 
 void Hand::make(const model::Gvr& gvr, const std::string& ns, json::Value body) {

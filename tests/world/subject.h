@@ -57,6 +57,9 @@ class Hand {
   void apply(const model::Gvr& gvr, const std::string& ns, const std::string& name, json::Value body);
   void change(const model::Gvr& gvr, const std::string& ns, const std::string& name, client::PatchType type, json::Value patch);
   void remove(const model::Gvr& gvr, const std::string& ns, const std::string& name);
+  /// Reads it, and writes it as `edit` makes it if nobody else was there meanwhile.
+  using Edit = std::function<void(json::Value&)>;
+  void edit(const model::Gvr& gvr, const std::string& ns, const std::string& name, Edit edit);
   /// Once, whatever comes of it.
   void try_make(const model::Gvr& gvr, const std::string& ns, const json::Value& body);
   void try_remove(const model::Gvr& gvr, const std::string& ns, const std::string& name);
@@ -66,9 +69,11 @@ class Hand {
     client::Call call;
     int good_enough = 0;  ///< A status that says that it is so already.
     int number = 0;
+    Edit edit;  ///< Empty: the call is all.
   };
   void insist(const std::string& about, client::Call call, int good_enough);
   void ask(const std::string& about, int number);
+  void again(const std::string& about, int number);
   World& world_;
   std::map<std::string, Wish> wishes_;  ///< By what they are about.
   int last_wish_ = 0;

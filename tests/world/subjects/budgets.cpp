@@ -17,8 +17,8 @@ class BudgetSubject final : public Subject {
   void set_up() override {
     for (int i = 0; i < 3; ++i) hands_.push_back(std::make_unique<Hand>(world_, fmt::format("drainer-{}", i)));
     hands_[0]->make(gvr::kNamespaces, "", make_namespace(kNs));
-    make_kept("least", 5, R"("minAvailable":3)");
-    make_kept("most", 4, R"("maxUnavailable":1)");
+    make_kept("least", 4, R"("minAvailable":2)");
+    make_kept("most", 3, R"("maxUnavailable":1)");
   }
 
   void act(std::uint64_t which, double) override {

@@ -12,6 +12,7 @@ using std::chrono::seconds;
 
 constexpr const char* kNs = "taints";
 constexpr const char* kTaint = "berth.dev/op";
+constexpr const char* kClosed = "berth.dev/closed";  // So that nobody comes back to a tainted node at once.
 constexpr Duration kTolerated = seconds(15);
 /// At rest: the taint's own seconds, and until when the pods must be gone: a new leader, and what its first look takes.
 constexpr Duration kLongTolerated = seconds(70), kLate = seconds(30);
@@ -63,7 +64,7 @@ class TaintSubject final : public Subject {
         world_.start(name);
       }
     });
-    loop.schedule_after(seconds(60) + kLongTolerated + kLate, [this] {
+    loop.schedule_after(seconds(60) + kLongTolerated + kLate + seconds(1), [this] {
       chronicle_.for_each("pods", kNs, [&](const std::string& name, const json::Value& pod) {
         if (is_active(pod) && json::get_string(pod, {"spec", "nodeName"}) == kLast)
           find(fmt::format("{} is on {} still, whose taint it tolerates no longer", name, kLast));
@@ -83,7 +84,7 @@ class TaintSubject final : public Subject {
 
   void make_tolerant(const std::string& name, Duration tolerated) {
     json::Value deployment = document(fmt::format(
-        R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":4,"selector":{{"matchLabels":)"
+        R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":3,"selector":{{"matchLabels":)"
         R"({{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}}}}}}}})",
         name));
     json::Value spec = pod_spec();
@@ -95,14 +96,16 @@ class TaintSubject final : public Subject {
   }
 
   void taint(const std::string& node, bool is_there) {
-    json::Value patch = json::Object();
-    json::Object entry{{"key", kTaint}, {"effect", "NoExecute"}};
-    if (is_there)
-      entry["value"] = "x";
-    else
-      entry["$patch"] = "delete";
-    json::set(patch, {"spec", "taints"}, json::Array{std::move(entry)});
-    hand_->change(gvr::kNodes, "", node, client::PatchType::kStrategicMerge, std::move(patch));
+    hand_->edit(gvr::kNodes, "", node, [is_there](json::Value& object) {
+      json::Array taints;
+      for (const auto& taint : json::get_array(object, {"spec", "taints"}))
+        if (const auto key = json::get_string(taint, {"key"}); key != kTaint && key != kClosed) taints.push_back(taint);
+      if (is_there) {
+        taints.push_back(json::Object{{"key", kTaint}, {"effect", "NoExecute"}});
+        taints.push_back(json::Object{{"key", kClosed}, {"effect", "NoSchedule"}});
+      }
+      json::set(object, {"spec", "taints"}, std::move(taints));
+    });
   }
 
   void see_node(const Seen& seen) {
