@@ -37,7 +37,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(What::kCount)> kWords
                                                                                     "end gang",
                                                                                     "act on subject"};
 
-/// A half of what happens is what users do to the subjects, who are many.
+/// A third of what happens is what users do to the subjects, who are many.
 What draw(simulator::Random& random) {
   constexpr auto kOthers = static_cast<std::uint64_t>(What::kSubject);
   return random.below(3) == 0 ? What::kSubject : static_cast<What>(random.below(kOthers));
@@ -56,7 +56,7 @@ std::vector<Fault> story(std::uint64_t seed, int faults) {
   std::vector<Fault> out;
   Duration at = seconds(20);
   for (int i = 0; i < faults; ++i) {
-    at += milliseconds(random.below(1500));
+    at += milliseconds(random.below(1000));
     Fault fault;
     fault.what = draw(random);
     fault.at = at;

@@ -9,6 +9,7 @@ namespace berth::world {
 namespace {
 
 const json::Value kNothing;
+constexpr int kNone = -1;  // Of statuses that say that it is so already.
 
 /// Whose writes are read at all: those that somebody judges.
 constexpr std::array<std::string_view, 14> kRead = {
@@ -88,7 +89,7 @@ void Hand::again(const std::string& about, int number) {
 
 void Hand::edit(const model::Gvr& gvr, const std::string& ns, const std::string& name, Edit edit) {
   const std::string about = fmt::format("{}/{}/{}", gvr.resource, ns, name);
-  wishes_[about] = {{.verb = "get", .gvr = gvr, .ns = ns, .name = name}, 0, ++last_wish_, std::move(edit)};
+  wishes_[about] = {{.verb = "get", .gvr = gvr, .ns = ns, .name = name}, kNone, ++last_wish_, std::move(edit)};
   ask(about, last_wish_);
 }
 
@@ -107,7 +108,7 @@ void Hand::change(const model::Gvr& gvr, const std::string& ns, const std::strin
                       : type == client::PatchType::kMerge ? "application/merge-patch+json"
                                                           : "application/strategic-merge-patch+json";
   if (type == client::PatchType::kApply) call.query = fmt::format("fieldManager={}&force=true", client.user_agent());
-  insist(fmt::format("{}/{}/{}", gvr.resource, ns, name), std::move(call), 0);
+  insist(fmt::format("{}/{}/{}", gvr.resource, ns, name), std::move(call), kNone);
 }
 
 void Hand::remove(const model::Gvr& gvr, const std::string& ns, const std::string& name) {
