@@ -209,7 +209,6 @@ void Telling::end(const Fault& fault) {
 }
 
 void Telling::heal() {
-  const auto healed = world_.etcd().revision();
   for (auto& user : users_) user->stop();
   world_.etcd().has_leader = true;
   world_.etcd().is_full = false;
@@ -236,14 +235,6 @@ void Telling::heal() {
   world_.loop().run_for(minutes(5));
   for (auto& [name, subject] : subjects_) subject->later();
   world_.loop().run_for(minutes(1));
-  if (std::getenv("BERTH_WORLD_COUNTS") != nullptr) {
-    std::map<std::string, std::pair<int, int>> counts;
-    for (const auto& record : world_.etcd().whole_history()) {
-      auto& entry = counts[record.key.substr(0, record.key.find('/', 11))];
-      (record.revision <= healed ? entry.first : entry.second)++;
-    }
-    for (const auto& [name, count] : counts) fmt::print("{} {} {}\n", name, count.first, count.second);
-  }
   at_the_end_ = judge_rest(world_, kDeployments);
   for (auto& [name, subject] : subjects_) subject->judge_rest();
   lose_a_node();

@@ -13,9 +13,13 @@ constexpr Duration kPatience = std::chrono::seconds(20);  // Who waits for a ser
 
 struct Wire::Exchange {
   std::function<void(net::HttpResponse)> done;
+  Wire& wire;
   EventLoop& home;
+  std::string creates;  ///< A creation's path.
   void finish(net::HttpResponse response) {
     auto then = std::exchange(done, nullptr);
+    const bool is_in_doubt = response.status == 0 || response.status >= 500;
+    if (then && is_in_doubt && !creates.empty() && wire.on_doubt) wire.on_doubt(creates);
     if (then) home.post([then = std::move(then), response = std::move(response)]() mutable { then(std::move(response)); });
   }
 };
@@ -61,7 +65,7 @@ void Wire::lose(const ExchangePtr& exchange, Duration after) {
 
 void Wire::send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) {
   if (on_send) on_send(request);
-  auto exchange = std::make_shared<Exchange>(std::move(done), home_);
+  auto exchange = std::make_shared<Exchange>(std::move(done), *this, home_, request.method == "POST" ? request.path : std::string());
   if (is_dumb) return lose(exchange, kRefused);
   lose(exchange, kPatience);
   if (is_cut_ || random_.uniform() < loses_requests) return lose(exchange, kGivesUp);

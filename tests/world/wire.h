@@ -29,6 +29,8 @@ class Wire final : public client::Transport {
   double loses_requests = 0, loses_answers = 0;
   /// Sees what is sent, at that moment. May be empty.
   std::function<void(const net::HttpRequest&)> on_send;
+  /// Sees the paths of creations of which nobody told the client what became of them. May be empty.
+  std::function<void(const std::string&)> on_doubt;
 
   void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override;
   std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override;

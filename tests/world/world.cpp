@@ -56,7 +56,7 @@ World::World(std::uint64_t seed, int nodes) : start_(kStart), seed_(seed), nodes
     auto component = std::make_unique<Component>();
     component->name = name;
     component->process = &process(name);
-    component->process->wire->on_send = [this, of = component.get()](const net::HttpRequest& request) { watch_leader(*of, request); };
+    component->process->wire->on_doubt = [this](const std::string& path) { ++doubts_[path]; };
     components_.push_back(std::move(component));
     start(name);
   }
@@ -257,6 +257,7 @@ void World::watch_leader(Component& component, const net::HttpRequest& request) 
   if (request.path.find("/events") != std::string::npos) return;
   const bool is_scheduler = component.name.starts_with("scheduler");
   const std::string holder = holder_of(is_scheduler ? "kube-scheduler" : "kube-controller-manager");
+  if (!is_scheduler && std::exchange(in_control_, holder) != holder) ++changes_of_control_;
   if (holder.starts_with(component.name + "_")) return;
   wrongs.push_back(fmt::format("{} writes ({} {}) while {} holds the lease", component.name, request.method, request.path,
                                holder.empty() ? "nobody" : holder));

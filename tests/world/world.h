@@ -7,6 +7,7 @@
 //   nodes ──────────┘
 #pragma once
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,10 @@ class World {
   Process& process(const std::string& name);
   std::vector<std::unique_ptr<Process>>& processes() { return processes_; }
 
+  /// How often those who control had to go on without knowing whether a pod of this namespace had been created: no answer told, or who had
+  /// asked for it was no more. What they make then may be one too many for a while.
+  [[nodiscard]] int doubts(const std::string& ns) { return doubts_["/api/v1/namespaces/" + ns + "/pods"] + changes_of_control_; }
+
   /// What broke that no judge of the end can see any more.
   std::vector<std::string> wrongs;
 
@@ -97,6 +102,9 @@ class World {
   simulator::Random random_;
   std::array<Server, kServers> servers_;
   std::uint64_t starts_ = 0;
+  std::map<std::string, int> doubts_;  ///< By the path of creations.
+  std::string in_control_;
+  int changes_of_control_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<Component>> components_;
   metrics::Registry metrics_;

@@ -56,6 +56,7 @@ class JobSubject final : public Subject {
   struct Ran {
     std::set<std::string, std::less<>> succeeded;  ///< Pods' uids.
     std::int64_t counted = 0;
+    int doubts = 0;  ///< World::doubts when it was made.
   };
 
   static json::Value job(const std::string& name, bool is_indexed) {
@@ -79,12 +80,15 @@ class JobSubject final : public Subject {
     int active = 0;
     chronicle_.for_each("pods", kNs,
                         [&](const std::string&, const json::Value& pod) { active += controller_of(pod) == owner && is_active(pod); });
-    if (active > kParallelism) find(fmt::format("{}: {} pods of one job are active, {} are allowed", seen.words(), active, kParallelism));
+    // A controller that does not know whether there is a pod makes it again, as Kubernetes' does.
+    if (active > kParallelism + world_.doubts(kNs) - ran_[owner].doubts)
+      find(fmt::format("{}: {} pods of one job are active, {} are allowed", seen.words(), active, kParallelism));
   }
 
   void see_job(const Seen& seen) {
     if (seen.now.is_null()) return;
     Ran& ran = ran_[std::string(Seen::uid(seen.now))];
+    if (seen.is_new()) ran.doubts = world_.doubts(kNs);
     const auto succeeded = json::get_int(seen.now, {"status", "succeeded"});
     const auto on_the_way = json::get_array(seen.now, {"status", "uncountedTerminatedPods", "succeeded"}).size();
     if (succeeded + static_cast<std::int64_t>(on_the_way) > static_cast<std::int64_t>(ran.succeeded.size()))

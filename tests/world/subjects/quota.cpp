@@ -27,10 +27,11 @@ class QuotaSubject final : public Subject {
     if (share < 0.5 && !pods.empty()) return hands_[which % 3]->try_remove(gvr::kPods, kNs, pods[which % pods.size()]);
     // What the quota's own controller has not seen yet is limited by nothing.
     if (json::find(chronicle_.find("resourcequotas", kNs, "q"), {"status", "used", "pods"}) == nullptr) return;
-    for (auto& hand : hands_) {
-      ++made_;
-      hand->try_make(gvr::kPods, kNs, pod(fmt::format("p{}", made_), 1 + (which + made_) % 5));
-    }
+    // Again and again: the last of them come when the first are half done.
+    for (int burst = 0; burst < 4; ++burst)
+      world_.loop().schedule_after(std::chrono::milliseconds(800 * burst), [this, which] {
+        if (!is_at_rest_) make_some(which);
+      });
   }
 
   void see(const Seen& seen) override {
@@ -47,6 +48,7 @@ class QuotaSubject final : public Subject {
   }
 
   void heal() override {
+    is_at_rest_ = true;
     for (const auto& name : chronicle_.names("pods", kNs)) hands_[0]->remove(gvr::kPods, kNs, name);
   }
   void later() override {
@@ -61,6 +63,12 @@ class QuotaSubject final : public Subject {
   }
 
  private:
+  void make_some(std::uint64_t which) {
+    for (auto& hand : hands_) {
+      ++made_;
+      hand->try_make(gvr::kPods, kNs, pod(fmt::format("p{}", made_), 1 + (which + made_) % 5));
+    }
+  }
   static json::Value pod(const std::string& name, std::uint64_t milli) {
     return json::Object{
         {"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", json::Object{{"name", name}}}, {"spec", pod_spec(fmt::format("{}m", milli))}};
@@ -81,6 +89,7 @@ class QuotaSubject final : public Subject {
 
   std::vector<std::unique_ptr<Hand>> hands_;
   std::uint64_t made_ = 0;
+  bool is_at_rest_ = false;
 };
 
 }  // namespace
