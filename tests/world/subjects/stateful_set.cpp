@@ -77,8 +77,10 @@ class StatefulSetSubject final : public Subject {
 
  private:
   void see_pod(const Seen& seen) {
-    if (!seen.before.is_null() && (seen.now.is_null() || seen.is_new()) && is_active(seen.before) &&
-        !json::get_string(seen.before, {"spec", "nodeName"}).empty())
+    // Who gives no time takes it as well.
+    const bool is_taken = seen.now.is_null() || seen.is_new() ||
+                          (is_leaving(seen.now) && json::get_int(seen.now, {"metadata", "deletionGracePeriodSeconds"}) == 0);
+    if (!seen.before.is_null() && is_taken && is_active(seen.before) && !json::get_string(seen.before, {"spec", "nodeName"}).empty())
       find(fmt::format("{}: taken from {} without a word", seen.words(), json::get_string(seen.before, {"spec", "nodeName"})));
     if (seen.ns != kNs || seen.now.is_null() || !seen.is_new()) return;
     for (const auto& volume : json::get_array(seen.now, {"spec", "volumes"}))
