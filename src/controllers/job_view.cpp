@@ -79,7 +79,9 @@ void count(View& view) {
     if (counts_restarts && (info.phase == PodPhase::kRunning || info.phase == PodPhase::kPending))
       view.restarts += restarts_of(*info.object->parsed());
     if (!info.has_job_finalizer || (view.indexed && (pod.index == kNoIndex || pod.index >= view.completions.value_or(0)))) continue;
-    if (info.phase == PodPhase::kSucceeded && !view.uncounted_succeeded.contains(info.uid())) view.newly_succeeded.push_back(&pod);
+    // One that was told to go is counted as failed, and may succeed all the same: that changes nothing.
+    const bool is_counted = view.uncounted_succeeded.contains(info.uid()) || view.uncounted_failed.contains(info.uid());
+    if (info.phase == PodPhase::kSucceeded && !is_counted) view.newly_succeeded.push_back(&pod);
     if (pod.is_failed && !view.uncounted_failed.contains(info.uid())) view.newly_failed.push_back(&pod);
     if (!view.indexed) continue;
     if (info.phase == PodPhase::kSucceeded) view.done.insert(pod.index);

@@ -17,7 +17,10 @@ class ResourceQuotaController final : public Controller {
   [[nodiscard]] bool watches_custom_kinds() const override { return true; }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
-    ledger_.observe(event, cache, [&](const std::string& key) { sink.add(key); });
+    ledger_.observe(event, cache, [&](const std::string& key) {
+      see_releases(key);
+      sink.add(key);
+    });
     if (event.kind == kinds().resource_quota && event.after) sink.add(event.after->key());
   }
 
@@ -27,50 +30,79 @@ class ResourceQuotaController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef object = cache.get(kinds().resource_quota, ns, name);
     if (!object) {
-      seen_.erase(key);
+      booked_.erase(key);
       return plan;
     }
     const auto parsed = object->parsed();
     const json::Value& document = *parsed;
-    const json::Object& hard = json::get_object(document, {"spec", "hard"});
     const model::ResourceAmounts& used = *ledger_.used(ns, name);
-    // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is
-    // booked is believed only once the quota has been left alone for a while.
-    auto& seen = seen_[key];
-    if (seen.revision != object->revision()) seen = {object->revision(), now};
-    const auto quiet = now - seen.since;
-    if (quiet < kSettle && is_lower(used, json::get_object(document, {"status", "used"}))) {
-      plan.requeue_after = kSettle - quiet;
-      return plan;
-    }
-    json::Object status = json::get_object(document, {"status"});
+    Booked& booked = booked_[key];
+    booked.counted = used;
+    if (booked.revision != object->revision()) booked.revision = object->revision(), booked.since = now;
+    const auto quiet = now - booked.since;
     json::Object used_texts;
-    for (const auto& [resource, amount] : used) used_texts[resource] = amount.to_string();
-    status["hard"] = hard;
+    bool is_lower = false, is_kept = false;
+    for (const auto& [resource, amount] : used) {
+      const auto before = model::Quantity::parse(json::get_string(document, {"status", "used", resource}));
+      used_texts[resource] = amount.to_string();
+      if (!before || !(amount < *before)) continue;
+      is_lower = true;
+      const model::Quantity left = less_what_went(*before, booked.released, resource);
+      if (quiet >= kSettle || !(amount < left)) continue;
+      is_kept = true;
+      used_texts[resource] = left.to_string();
+    }
+    if (is_kept) plan.requeue_after = kSettle - quiet;
+    if (!is_lower) booked.released.clear();
+    json::Object status = json::get_object(document, {"status"});
+    status["hard"] = json::get_object(document, {"spec", "hard"});
     status["used"] = std::move(used_texts);
+    booked.told = booked.released;
     // Admission writes here too: only from the revision that was counted.
     if (auto write = patch_status(kinds().resource_quota, *object, document, status, true)) plan.writes.push_back(std::move(*write));
     return plan;
   }
 
- private:
-  struct Seen {
-    std::int64_t revision = 0;
-    TimePoint since{};
-  };
-  static constexpr Duration kSettle = std::chrono::seconds(1);
+  void on_result(const std::string& key, const Write&, const ApiResult<json::Value>& result, TimePoint) override {
+    const auto found = booked_.find(key);
+    if (!result || found == booked_.end()) return;
+    for (const auto& [resource, amount] : std::exchange(found->second.told, {})) found->second.released[resource] -= amount;
+  }
 
-  static bool is_lower(const model::ResourceAmounts& counted, const json::Object& booked) {
-    for (const auto& [resource, amount] : counted) {
-      const auto* text = booked.if_contains(resource);
-      const auto before = text != nullptr && text->is_string() ? model::Quantity::parse(json::as_view(*text)) : std::nullopt;
-      if (before && amount < *before) return true;
+ private:
+  /// Admission books an object before it is there, and a server may take its time from the one to the other. What is counted may therefore
+  /// be less than what is booked: what was seen to go is given back at once; of the rest, which is still to come or never will (its
+  /// creation failed), only once the quota has been left alone for longer than a write may take.
+  struct Booked {
+    std::int64_t revision = 0;
+    TimePoint since{};                ///< When this revision was first seen.
+    model::ResourceAmounts counted;   ///< As last seen.
+    model::ResourceAmounts released;  ///< Of what went since the status was last written.
+    model::ResourceAmounts told;      ///< Of these, what the write under way gives back.
+  };
+  static constexpr Duration kSettle = std::chrono::seconds(15);
+
+  void see_releases(const std::string& key) {
+    const auto [ns, name] = split_key(key);
+    const model::ResourceAmounts* used = ledger_.used(ns, name);
+    if (used == nullptr) return;
+    Booked& booked = booked_[key];
+    for (const auto& [resource, amount] : *used) {
+      const auto before = booked.counted.find(resource);
+      if (before == booked.counted.end() || !(amount < before->second)) continue;
+      booked.released[resource] += before->second;
+      booked.released[resource] -= amount;
     }
-    return false;
+    booked.counted = *used;
+  }
+
+  static model::Quantity less_what_went(model::Quantity amount, const model::ResourceAmounts& released, const std::string& resource) {
+    if (const auto found = released.find(resource); found != released.end()) amount -= found->second;
+    return amount;
   }
 
   QuotaLedger ledger_;
-  std::map<std::string, Seen> seen_;
+  std::map<std::string, Booked> booked_;
 };
 
 }  // namespace

@@ -61,6 +61,24 @@ TEST_F(JobTest, ADeletedJobLetsGoOfItsRunningPods) {
   for (const json::Value& pod : pods()) EXPECT_FALSE(is_tracked(pod));
 }
 
+TEST_F(JobTest, WhoWasCountedAsFailedDoesNotSucceedAsWell) {
+  put_job("completions: 2, parallelism: 2");
+  settle();
+  api.run_pods();
+  settle();
+  json::Value pod = pods().at(0);
+  // Told to go, and counted for that; its program ends well all the same, before anybody saw that it is counted.
+  json::Value document = job();
+  json::set(document, {"status", "uncountedTerminatedPods", "failed"}, json::Array{*json::find(pod, {"metadata", "uid"})});
+  api.put(kinds().job, document);
+  end_pods("Succeeded");
+  settle();
+  document = job();
+  EXPECT_EQ(json::get_int(document, {"status", "succeeded"}), 1);
+  EXPECT_EQ(json::get_int(document, {"status", "failed"}), 1);
+  EXPECT_EQ(find_condition(document, "SuccessCriteriaMet"), nullptr) << "one is still to be done";
+}
+
 TEST_F(JobTest, AnOrphanedPodIsLetGo) {
   put_job("completions: 1, parallelism: 1");
   settle();

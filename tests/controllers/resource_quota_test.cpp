@@ -55,6 +55,27 @@ TEST_F(Quotas, FollowsDeletionsAndEnds) {
   EXPECT_EQ(used("q", "pods"), "0");
 }
 
+TEST_F(Quotas, WhatIsBookedAndNotThereYetStaysBooked) {
+  pod("a", kAsking);
+  quota("q", "hard: {pods: '10'}");
+  const auto book = [&](const char* pods) {
+    json::Value document = world.api.get(kinds().resource_quota, "q");
+    json::set(document, {"status", "used", "pods"}, pods);
+    world.api.put(kinds().resource_quota, document);
+  };
+  book("3");  // Two are on their way.
+  world.loop.run_for(seconds(12));
+  EXPECT_EQ(used("q", "pods"), "3");
+  world.api.erase(kinds().pod, "default", "a");
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(used("q", "pods"), "2") << "what went is given back at once";
+  pod("b", kAsking);
+  world.loop.run_for(seconds(12));
+  EXPECT_EQ(used("q", "pods"), "2");
+  world.loop.run_for(seconds(5));
+  EXPECT_EQ(used("q", "pods"), "1") << "and who never came, when it cannot come any more";
+}
+
 TEST_F(Quotas, DevicesOfClaimsCountByTheNameThatTheirClassHasNow) {
   const auto device_class = [&](const char* spec) {
     world.api.put(kinds().device_class, yaml(fmt::format("{{metadata: {{name: gpu}}, spec: {{{}}}}}", spec)));

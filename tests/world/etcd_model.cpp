@@ -64,7 +64,10 @@ struct EtcdLink::Message {
   bool is_write = true, has_arrived = false, is_over = false;
 };
 
-EtcdLink::EtcdLink(Etcd& etcd, std::uint64_t seed) : etcd_(etcd), loop_(etcd.loop_), random_(seed, "etcd") { etcd_.links_.push_back(this); }
+EtcdLink::EtcdLink(Etcd& etcd, std::uint64_t seed, EventLoop* home)
+    : etcd_(etcd), loop_(etcd.loop_), home_(home == nullptr ? etcd.loop_ : *home), random_(seed, "etcd") {
+  etcd_.links_.push_back(this);
+}
 
 EtcdLink::~EtcdLink() {
   kill();
@@ -103,7 +106,7 @@ void EtcdLink::write(SharedWrite write, std::function<void(WriteAnswer)> done) {
   if (is_dead_) return done({WriteVerdict::kUnknown, 0, {}, "the server ends"});
   auto message = std::make_shared<Message>(Message{std::move(write), std::move(done), {}, true, false, false});
   under_way_.push_back(message);
-  loop_.schedule_after(kPatience, [this, alive = std::weak_ptr(alive_), message] {
+  home_.schedule_after(kPatience, [this, alive = std::weak_ptr(alive_), message] {
     if (!alive.expired()) finish(message, false);
   });
   send(message);
@@ -119,7 +122,7 @@ void EtcdLink::latest(std::function<void(Result<Revision>)> done) {
     done(fail(ErrorCode::kUnavailable, answer.message));
   };
   under_way_.push_back(message);
-  loop_.schedule_after(kPatience, [this, alive = std::weak_ptr(alive_), message] {
+  home_.schedule_after(kPatience, [this, alive = std::weak_ptr(alive_), message] {
     if (!alive.expired()) finish(message, false);
   });
   send(message);
@@ -127,10 +130,16 @@ void EtcdLink::latest(std::function<void(Result<Revision>)> done) {
 
 void EtcdLink::send(const MessagePtr& message) {
   const bool is_lost = is_cut || (message->is_write && random_.uniform() < loses_requests);
-  loop_.schedule_after(is_lost ? kSendAgain : delay(), [this, alive = std::weak_ptr(alive_), message, is_lost, etcd = &etcd_] {
-    if (!alive.expired()) return is_lost ? (message->is_over ? void() : send(message)) : arrive(message);
+  if (is_lost) {
+    home_.schedule_after(kSendAgain, [this, alive = std::weak_ptr(alive_), message] {
+      if (!alive.expired() && !message->is_over) send(message);
+    });
+    return;
+  }
+  loop_.schedule_after(delay(), [this, alive = std::weak_ptr(alive_), message, etcd = &etcd_] {
+    if (!alive.expired()) return arrive(message);
     // The server is gone, and what it had sent arrives nevertheless.
-    if (!is_lost && message->is_write && etcd->has_leader) etcd->apply(message->write);
+    if (message->is_write && etcd->has_leader) etcd->apply(message->write);
   });
 }
 
@@ -143,13 +152,16 @@ void EtcdLink::arrive(const MessagePtr& message) {
   message->has_arrived = true;
   const bool is_lost = message->is_write && random_.uniform() < loses_answers;
   loop_.schedule_after(is_lost ? kAskWhatCame : delay(), [this, alive = std::weak_ptr(alive_), message] {
-    if (!alive.expired()) come_back(message);
+    if (alive.expired()) return;
+    home_.post([this, alive, message] {
+      if (!alive.expired()) come_back(message);
+    });
   });
 }
 
 void EtcdLink::come_back(const MessagePtr& message) {
   if (!is_cut) return finish(message, true);
-  loop_.schedule_after(kAskWhatCame, [this, alive = std::weak_ptr(alive_), message] {
+  home_.schedule_after(kAskWhatCame, [this, alive = std::weak_ptr(alive_), message] {
     if (!alive.expired() && !message->is_over) come_back(message);
   });
 }
@@ -188,7 +200,7 @@ void EtcdLink::grew() {
 
 void EtcdLink::schedule_pump(Duration after) {
   if (std::exchange(is_pumping_, true)) return;
-  loop_.schedule_after(after, [this, alive = std::weak_ptr(alive_)] {
+  home_.schedule_after(after, [this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
     is_pumping_ = false;
     pump();

@@ -67,7 +67,8 @@ class Etcd {
 /// others. For the loop's thread; the Etcd outlives it.
 class EtcdLink final : public store::SharedStore {
  public:
-  EtcdLink(Etcd& etcd, std::uint64_t seed);
+  /// `home`: the server's own loop; null: the network's.
+  EtcdLink(Etcd& etcd, std::uint64_t seed, EventLoop* home = nullptr);
   ~EtcdLink() override;
 
   /// Of each way, drawn anew for each message.
@@ -114,7 +115,7 @@ class EtcdLink final : public store::SharedStore {
   [[nodiscard]] Result<void> reachable() const;
 
   Etcd& etcd_;
-  EventLoop& loop_;
+  EventLoop &loop_, &home_;  ///< The network's, and where the server hears.
   simulator::Random random_;
   std::vector<MessagePtr> under_way_;
   bool is_dead_ = false;

@@ -88,7 +88,6 @@ class History {
  public:
   void see(const store::SharedRecord& record) {
     if (record.key.starts_with("/registry/pods/")) return see_pod(record);
-    if (record.key.starts_with("/registry/services/specs/")) return see_service(record);
     if (record.key.starts_with("/registry/minions/") && record.value != nullptr)
       if (const auto amount = model::Quantity::parse(json::get_string(document_of(record), {"status", "allocatable", "cpu"})))
         has_[name_of_key(record.key)] = amount->milli_value();
@@ -118,17 +117,8 @@ class History {
     }
     before = now;
   }
-  void see_service(const store::SharedRecord& record) {
-    std::erase_if(addresses_, [&](const auto& entry) { return entry.second == record.key; });
-    const json::Value document = document_of(record);
-    const std::string address(json::get_string(document, {"spec", "clusterIP"}));
-    if (address.empty() || address == "None") return;
-    const auto [at, is_new] = addresses_.emplace(address, record.key);
-    if (!is_new) findings.push_back(fmt::format("{} has the address {} of {} at {}", record.key, address, at->second, record.revision));
-  }
   std::map<std::string, Pod> pods_;
   std::map<std::string, std::int64_t> used_, has_;
-  std::map<std::string, std::string> addresses_;
 };
 
 }  // namespace

@@ -3,19 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "tests/world/subject.h"
 #include "tests/world/users.h"
 
 namespace berth::world {
-
-using Findings = std::vector<std::string>;
 
 /// Every register's history is linearizable: what was acknowledged is in etcd's history, once; what was refused is not; each reader saw a
 /// state between what anybody had been told before he asked and what was there when he was answered.
 Findings judge_registers(const Ledger& ledger, const Etcd& etcd);
 /// Each stretch of a watch is etcd's own history from where it began to where it ended: no gap, no repetition, nothing backwards.
 Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd);
-/// What etcd held at every moment: no pod moves to another node, no node is asked for more than it has, no address is given twice, no quota
-/// exceeded.
+/// What etcd held at every moment: no pod moves to another node, no node is asked for more than it has.
 Findings judge_history(const Etcd& etcd);
 /// Once everything is healed and has had its time: each server shows what etcd holds, `deployments` (names and replicas, in namespace
 /// default) have exactly their pods, and all pods run; but of a gang (label `gang`) that lacks its group or members those that never had a

@@ -6,14 +6,21 @@ namespace berth::world {
 namespace {
 
 constexpr Duration kRefused = std::chrono::milliseconds(1);
-constexpr Duration kGivesUp = std::chrono::seconds(10);  // Who waits for an answer that was lost.
+constexpr Duration kGivesUp = std::chrono::seconds(10);   // Who waits for an answer that was lost.
+constexpr Duration kPatience = std::chrono::seconds(20);  // Who waits for a server that does not answer.
 
 }  // namespace
 
 struct Wire::Exchange {
   std::function<void(net::HttpResponse)> done;
+  Wire& wire;
+  EventLoop& home;
+  std::string creates;  ///< A creation's path.
   void finish(net::HttpResponse response) {
-    if (auto then = std::exchange(done, nullptr)) then(std::move(response));
+    auto then = std::exchange(done, nullptr);
+    const bool is_in_doubt = response.status == 0 || response.status >= 500;
+    if (then && is_in_doubt && !creates.empty() && wire.on_doubt) wire.on_doubt(creates);
+    if (then) home.post([then = std::move(then), response = std::move(response)]() mutable { then(std::move(response)); });
   }
 };
 
@@ -58,7 +65,9 @@ void Wire::lose(const ExchangePtr& exchange, Duration after) {
 
 void Wire::send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) {
   if (on_send) on_send(request);
-  auto exchange = std::make_shared<Exchange>(std::move(done));
+  auto exchange = std::make_shared<Exchange>(std::move(done), *this, home_, request.method == "POST" ? request.path : std::string());
+  if (is_dumb) return lose(exchange, kRefused);
+  lose(exchange, kPatience);
   if (is_cut_ || random_.uniform() < loses_requests) return lose(exchange, kGivesUp);
   if (server_ == nullptr) return lose(exchange, kRefused);
   loop_.schedule_after(delay(), [this, exchange, epoch = epoch_, request = std::move(request)]() mutable {
@@ -76,26 +85,28 @@ void Wire::send(net::HttpRequest request, std::function<void(net::HttpResponse)>
 
 void Wire::deliver(const StreamPtr& stream, std::function<void()> what) {
   stream->last = std::max(stream->last, loop_.now() + delay());
-  loop_.schedule_at(stream->last, [stream, what = std::move(what)] {
-    if (!stream->is_dead) what();
+  loop_.schedule_at(stream->last, [&home = home_, stream, what = std::move(what)]() mutable {
+    home.post([stream, what = std::move(what)] {
+      if (!stream->is_dead) what();
+    });
+  });
+}
+
+void Wire::lose(const StreamPtr& stream, Duration after) {
+  stream->is_dead = true;
+  loop_.schedule_after(after, [&home = home_, stream] {
+    home.post([stream] {
+      stream->inner.reset();
+      if (!std::exchange(stream->is_over, true) && stream->callbacks.on_end) stream->callbacks.on_end("the connection was lost");
+    });
   });
 }
 
 std::unique_ptr<net::StreamHandle> Wire::stream(net::HttpRequest request, net::StreamCallbacks callbacks) {
   auto stream = std::make_shared<Stream>();
   stream->callbacks = std::move(callbacks);
-  const auto fail_later = [this, stream](Duration after) {
-    stream->is_dead = true;
-    loop_.schedule_after(after, [stream] {
-      if (!std::exchange(stream->is_over, true) && stream->callbacks.on_end) stream->callbacks.on_end("the connection was lost");
-    });
-  };
-  if (is_cut_) {
-    fail_later(kGivesUp);
-    return std::make_unique<Handle>(stream);
-  }
-  if (server_ == nullptr) {
-    fail_later(kRefused);
+  if (is_cut_ || server_ == nullptr) {
+    lose(stream, is_cut_ ? kGivesUp : kRefused);
     return std::make_unique<Handle>(stream);
   }
   net::StreamCallbacks wrapped;
@@ -129,11 +140,7 @@ void Wire::end_streams(Duration noticed_after) {
   for (const auto& weak : std::exchange(streams_, {})) {
     const StreamPtr stream = weak.lock();
     if (!stream || stream->is_dead) continue;
-    stream->is_dead = true;
-    loop_.schedule_after(noticed_after, [stream] {
-      stream->inner.reset();
-      if (!std::exchange(stream->is_over, true) && stream->callbacks.on_end) stream->callbacks.on_end("the connection was lost");
-    });
+    lose(stream, noticed_after);
     // The server's end goes with the server; a client that is cut off is not known to it for as long.
     if (server_ != nullptr && noticed_after == kRefused) stream->inner.reset();
   }

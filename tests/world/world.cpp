@@ -6,6 +6,7 @@
 #include "apiserver/etcd/shared_cache.h"
 #include "client/informer.h"
 #include "model/features.h"
+#include "node/simulated/devices.h"
 
 namespace berth::world {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kServiceRange = "10.96.0.0/24";
+constexpr Duration kRepairs = std::chrono::seconds(45);
+constexpr const char* kServiceRange = "10.96.0.0/28";
 const TimePoint kStart{std::chrono::hours(24 * 365 * 56)};
 
 }  // namespace
@@ -45,12 +47,16 @@ struct World::Component {
 };
 
 World::World(std::uint64_t seed, int nodes) : start_(kStart), seed_(seed), nodes_(nodes), loop_(kStart), random_(seed, "world") {
-  for (std::size_t i = 0; i < kServers; ++i) start_server(i);
+  for (std::size_t i = 0; i < kServers; ++i) {
+    servers_[i].loop = std::make_unique<ProcessLoop>(loop_);
+    start_server(i);
+  }
+  repair();
   for (const char* name : kComponents) {
     auto component = std::make_unique<Component>();
     component->name = name;
     component->process = &process(name);
-    component->process->wire->on_send = [this, of = component.get()](const net::HttpRequest& request) { watch_leader(*of, request); };
+    component->process->wire->on_doubt = [this](const std::string& path) { ++doubts_[path]; };
     components_.push_back(std::move(component));
     start(name);
   }
@@ -61,25 +67,38 @@ World::~World() {
   for (std::size_t i = 0; i < kServers; ++i) kill_server(i);
 }
 
+/// As `berth server` does, some seconds off each other.
+void World::repair() {
+  for (Server& server : servers_)
+    if (server.api)
+      server.loop->post([&server, api = server.api.get()] {
+        if (server.api.get() == api) api->repair_service_claims();
+      });
+  loop_.schedule_after(kRepairs, [this] { repair(); });
+}
+
 void World::start_server(std::size_t i) {
   Server& server = servers_[i];
   if (server.api) return;
   const auto again = [this, i] { loop_.schedule_after(seconds(1), [this, i] { start_server(i); }); };
-  auto link = std::make_shared<EtcdLink>(etcd_, seed_ * 1000 + ++starts_);
+  auto link = std::make_shared<EtcdLink>(etcd_, seed_ * 1000 + ++starts_, server.loop.get());
   if (server.etcd) link->is_cut = server.etcd->is_cut;
   server.etcd = link;
   if (link->is_cut || !etcd_.has_leader || etcd_.is_full) return again();
   link->is_calm = true;
+  server.loop->set_skew(skew_);
   apiserver::etcd::FormOptions form;
   form.prefix = kPrefix;
-  auto cache = apiserver::etcd::open_shared_cache(link, loop_, {}, std::move(form), std::chrono::hours(1), &loop_);
-  auto claims = apiserver::etcd::open_range_claims(link, {kPrefix, kServiceRange});
+  auto cache = apiserver::etcd::open_shared_cache(link, *server.loop, {}, std::move(form), std::chrono::hours(1), server.loop.get());
+  auto claims = apiserver::etcd::open_range_claims(link, {kPrefix, kServiceRange, kFirstNodePort, kLastNodePort});
   if (!cache || !claims) return again();
   apiserver::ServerOptions options;
   options.cache = std::move(*cache);
   options.service_claims = std::move(*claims);
   options.service_cidr = kServiceRange;
-  options.loop = &loop_;
+  options.node_port_first = kFirstNodePort;
+  options.node_port_last = kLastNodePort;
+  options.loop = server.loop.get();
   auto trusting = std::make_shared<apiserver::TrustingAuth>();
   options.authenticator = trusting;
   options.authorizer = trusting;
@@ -93,7 +112,8 @@ void World::start_server(std::size_t i) {
     return again();
   }
   server.api = std::move(*created);
-  server.transport = client::make_in_process_transport(*server.api, {"system:admin", {"system:masters", "system:authenticated"}});
+  server.door = std::make_shared<Door>(
+      *server.loop, client::make_in_process_transport(*server.api, {"system:admin", {"system:masters", "system:authenticated"}}));
   link->is_calm = false;
   for (auto& process : processes_)
     if (process->wire->leads_nowhere()) lead(*process);
@@ -109,9 +129,11 @@ void World::kill_server(std::size_t i) {
       if (one->wire->leads_nowhere()) lead(*one);
     });
   }
-  server.transport.reset();
+  server.door->close();
+  server.door.reset();
   server.etcd->kill();
   server.api.reset();
+  server.loop->go_on();
 }
 
 void World::lead(Process& process) {
@@ -119,7 +141,7 @@ void World::lead(Process& process) {
     const std::size_t i = (process.server + step) % kServers;
     if (!servers_[i].api) continue;
     process.server = i;
-    return process.wire->lead_to(servers_[i].transport);
+    return process.wire->lead_to(servers_[i].door);
   }
 }
 
@@ -128,18 +150,22 @@ Process& World::process(const std::string& name) {
     if (process->name == name) return *process;
   auto made = std::make_unique<Process>();
   made->name = name;
-  made->wire = std::make_shared<Wire>(loop_, seed_ * 1000 + 700 + processes_.size());
+  made->loop = std::make_unique<ProcessLoop>(loop_);
+  made->wire = std::make_shared<Wire>(loop_, *made->loop, seed_ * 1000 + 700 + processes_.size());
   made->server = processes_.size() % kServers;
   lead(*made);
   processes_.push_back(std::move(made));
   return *processes_.back();
 }
 
-void World::kill(std::string_view name) {
+void World::kill(std::string_view name, bool says_goodbye) {
   for (auto& component : components_)
     if (component->name == name) {
       component->is_wanted = false;
+      component->process->wire->is_dumb = !says_goodbye;
       component->kill();
+      component->process->wire->is_dumb = false;
+      component->process->loop->go_on();
     }
 }
 
@@ -153,6 +179,8 @@ void World::start(std::string_view name) {
 
 void World::start_component(Component& component) {
   ++starts_;
+  ProcessLoop& loop = *component.process->loop;
+  loop.set_skew(skew_);
   const std::string identity = fmt::format("{}_{}", component.name, starts_);
   component.process->wire->on_send = [this, of = &component](const net::HttpRequest& request) { watch_leader(*of, request); };
   if (component.name.starts_with("controllers")) {
@@ -160,12 +188,12 @@ void World::start_component(Component& component) {
     options.seed = seed_ * 1000 + starts_;
     options.leader_elect = true;
     options.stands_again = true;
-    options.election_loop = &loop_;
+    options.election_loop = &loop;
     options.identity = identity;
-    component.manager = controllers::make_controller_manager(component.process->wire, loop_, options, &metrics_);
+    component.manager = controllers::make_controller_manager(component.process->wire, loop, options, &metrics_);
     component.manager->on_lost_leadership([this, of = &component] {
       // Its process ends, and is started again.
-      loop_.schedule_after(seconds(1), [this, of] {
+      of->process->loop->schedule_after(seconds(1), [this, of] {
         if (!of->is_wanted) return;
         of->kill();
         start_component(*of);
@@ -182,12 +210,12 @@ void World::start_component(Component& component) {
     options.election.seed = seed_ * 1000 + starts_;
     options.user_agent = "scheduler";
     options.stands_again = true;
-    options.election_loop = &loop_;
+    options.election_loop = &loop;
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [of = &component] { of->scheduler->lead(true); };
     callbacks.on_stopped_leading = [of = &component] { of->scheduler->lead(false); };
-    component.leadership = std::make_unique<client::Leadership>(component.process->wire, std::move(options), &loop_, std::move(callbacks));
-    component.client = std::make_unique<client::Client>(component.leadership->transport(), &loop_, "scheduler");
+    component.leadership = std::make_unique<client::Leadership>(component.process->wire, std::move(options), &loop, std::move(callbacks));
+    component.client = std::make_unique<client::Client>(component.leadership->transport(), &loop, "scheduler");
     component.informers = std::make_unique<client::InformerFactory>(*component.client);
     scheduler::SchedulerOptions scheduling;
     scheduling.engine.seed = seed_;
@@ -204,8 +232,9 @@ void World::start_component(Component& component) {
     node::simulated::SimulatedNodesOptions options;
     options.nodes = nodes_;
     options.zones = 2;
-    options.node_template.capacity["cpu"] = "4";  // Little: what does not fit waits, and comes when others go.
-    component.client = std::make_unique<client::Client>(component.process->wire, &loop_, "nodes");
+    options.node_template.capacity["cpu"] = "4100m";  // Little: what does not fit waits, and comes when others go.
+    options.node_template.annotations[std::string(node::simulated::kDevicesAnnotation)] = "gpu.example.com=2";
+    component.client = std::make_unique<client::Client>(component.process->wire, &loop, "nodes");
     component.nodes = std::make_unique<node::simulated::SimulatedNodes>(*component.client, options);
     component.nodes->start();
   }
@@ -228,6 +257,7 @@ void World::watch_leader(Component& component, const net::HttpRequest& request) 
   if (request.path.find("/events") != std::string::npos) return;
   const bool is_scheduler = component.name.starts_with("scheduler");
   const std::string holder = holder_of(is_scheduler ? "kube-scheduler" : "kube-controller-manager");
+  if (!is_scheduler && std::exchange(in_control_, holder) != holder) ++changes_of_control_;
   if (holder.starts_with(component.name + "_")) return;
   wrongs.push_back(fmt::format("{} writes ({} {}) while {} holds the lease", component.name, request.method, request.path,
                                holder.empty() ? "nobody" : holder));

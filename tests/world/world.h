@@ -7,6 +7,7 @@
 //   nodes ──────────┘
 #pragma once
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,23 +18,30 @@
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/scheduler.h"
 #include "tests/world/etcd_model.h"
+#include "tests/world/process_loop.h"
 #include "tests/world/wire.h"
 
 namespace berth::world {
 
 constexpr std::size_t kServers = 3;
 inline constexpr const char* kPrefix = "/registry";
+/// So few node ports that Services fight for them.
+constexpr int kFirstNodePort = 30000, kLastNodePort = 30004;
+/// Processes' clocks are wrong by so much at most, either way.
+constexpr Duration kMostSkew = std::chrono::seconds(3);
 
 /// One API server, dead or alive.
 struct Server {
+  std::unique_ptr<ProcessLoop> loop;
   std::shared_ptr<EtcdLink> etcd;
   std::unique_ptr<apiserver::ApiServer> api;
-  std::shared_ptr<client::Transport> transport;
+  std::shared_ptr<Door> door;
 };
 
 /// One process that talks to some API server: which one changes when that one dies.
 struct Process {
   std::string name;
+  std::unique_ptr<ProcessLoop> loop;
   std::shared_ptr<Wire> wire;
   std::size_t server = 0;
 };
@@ -51,16 +59,26 @@ class World {
   Server& server(std::size_t i) { return servers_[i]; }
   /// Killed: what was under way is lost. Who was led to it finds another a moment later.
   void kill_server(std::size_t i);
+  /// Stopped as by SIGSTOP: it remembers all, answers nobody, and does what was due once it goes on.
+  void stop_server(std::size_t i) { servers_[i].loop->stop(); }
+  void continue_server(std::size_t i) { servers_[i].loop->go_on(); }
   /// With no memory of what was; it waits for etcd, if need be.
   void start_server(std::size_t i);
 
   /// "scheduler-0", "controllers-1", "nodes": killed, and started with no memory.
   static constexpr std::array<const char*, 5> kComponents = {"scheduler-0", "scheduler-1", "controllers-0", "controllers-1", "nodes"};
-  void kill(std::string_view component);
+  /// `says_goodbye`: it may still give its lease up.
+  void kill(std::string_view component, bool says_goodbye = true);
   void start(std::string_view component);
+  /// The machines' clocks from now on: what starts goes by them.
+  void set_skew(Duration skew) { skew_ = skew; }
   /// A process's way; also a user's, made when it is first asked for.
   Process& process(const std::string& name);
   std::vector<std::unique_ptr<Process>>& processes() { return processes_; }
+
+  /// How often those who control had to go on without knowing whether a pod of this namespace had been created: no answer told, or who had
+  /// asked for it was no more. What they make then may be one too many for a while.
+  [[nodiscard]] int doubts(const std::string& ns) { return doubts_["/api/v1/namespaces/" + ns + "/pods"] + changes_of_control_; }
 
   /// What broke that no judge of the end can see any more.
   std::vector<std::string> wrongs;
@@ -70,6 +88,7 @@ class World {
   /// To a server that lives, not the one it is at.
   void lead(Process& process);
   void start_component(Component& component);
+  void repair();
   /// Two that lead at once, by what etcd says of the lease at the moment of each write.
   void watch_leader(Component& component, const net::HttpRequest& request);
   [[nodiscard]] std::string holder_of(std::string_view lease);
@@ -77,11 +96,15 @@ class World {
   const TimePoint start_;
   const std::uint64_t seed_;
   const int nodes_;
+  Duration skew_{};
   VirtualLoop loop_;
   Etcd etcd_{loop_, kPrefix};
   simulator::Random random_;
   std::array<Server, kServers> servers_;
   std::uint64_t starts_ = 0;
+  std::map<std::string, int> doubts_;  ///< By the path of creations.
+  std::string in_control_;
+  int changes_of_control_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<Component>> components_;
   metrics::Registry metrics_;

@@ -16,6 +16,7 @@ struct EvictionRequest {
   json::Value options;  ///< DeleteOptions.
   std::string pod_uid;
   std::string budget;
+  bool is_of_one_state = false;  ///< The deletion holds for the pod as it was looked at, by a precondition of our own.
   int attempts = 0;
 };
 using EvictionPtr = std::shared_ptr<EvictionRequest>;
@@ -32,11 +33,15 @@ model::ApiStatus budget_refusal(std::string message, int retry_after_seconds) {
   return status;
 }
 
+model::ApiStatus still_processed(const std::string& budget) {
+  return budget_refusal(fmt::format("The disruption budget {} is still being processed by the server.", budget), 10);
+}
+
 /// Takes one disruption from the budget for the pod, or says why there is none.
 std::optional<model::ApiStatus> take_disruption(json::Value& budget, const std::string& pod, TimePoint now) {
   const std::string name(json::get_string(budget, {"metadata", "name"}));
   if (json::get_int(budget, {"status", "observedGeneration"}) < json::get_int(budget, {"metadata", "generation"}))
-    return budget_refusal(fmt::format("The disruption budget {} is still being processed by the server.", name), 10);
+    return still_processed(name);
   const auto allowed = json::get_int(budget, {"status", "disruptionsAllowed"});
   if (allowed < 0) return model::forbidden("policy", "poddisruptionbudgets", name, "pdb disruptions allowed is negative");
   if (json::get_object(budget, {"status", "disruptedPods"}).size() > kMaxDisruptedPods)
@@ -70,15 +75,34 @@ bool ignores_budgets(const json::Value& pod) {
   return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr;
 }
 
+/// Who became ready since it was looked at has a budget that has a say.
+void hold_to_state(EvictionRequest& eviction, store::Revision revision) {
+  if (!json::get_string(eviction.options, {"preconditions", "resourceVersion"}).empty()) return;
+  json::set(eviction.options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(revision)));
+  eviction.is_of_one_state = true;
+}
+
+void evict_admitted(WritePipeline& writes, const EvictionPtr& eviction);
+
+/// The pod is no more as it was looked at: where no budget was asked it is looked at again, an unready one's caller comes again.
+void answer_refusal(WritePipeline& writes, const EvictionPtr& eviction, const model::ApiStatus& status) {
+  if (!eviction->is_of_one_state || status.code != 409) return writes.respond.status(*eviction->request, status);
+  if (!eviction->budget.empty()) return writes.respond.status(*eviction->request, still_processed(eviction->budget));
+  if (++eviction->attempts >= kMaxEvictionAttempts) return writes.respond.status(*eviction->request, status);
+  json::erase(eviction->options, {"preconditions", "resourceVersion"});
+  eviction->is_of_one_state = false;
+  writes.ground.offload([&writes, eviction] { evict_admitted(writes, eviction); });
+}
+
 void delete_pod(WritePipeline& writes, const EvictionPtr& eviction, bool guard_uid) {
   const auto& request = eviction->request;
   if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
     json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
   auto deletion = make_write(writes, request, WriteMode::kDeleteAdmitted);
   deletion->decoded.options = eviction->options;
-  deletion->done = [&writes, request](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return writes.respond.status(*request, outcome.error());
-    writes.respond.document(*request, 201, created_status());
+  deletion->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return answer_refusal(writes, eviction, outcome.error());
+    writes.respond.document(*eviction->request, 201, created_status());
   };
   run_steps(writes, std::move(deletion));
 }
@@ -114,7 +138,7 @@ void mark_and_delete(WritePipeline& writes, const EvictionPtr& eviction) {
   operation->subresource = "status";
   operation->decoded.change = std::make_unique<DisruptionMark>(writes, eviction);
   operation->done = [&writes, eviction](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return writes.respond.status(*eviction->request, outcome.error());
+    if (!outcome) return answer_refusal(writes, eviction, outcome.error());
     // The mark is a change of our own.
     if (outcome->object != nullptr && !json::get_string(eviction->options, {"preconditions", "resourceVersion"}).empty())
       json::set(eviction->options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(outcome->object->revision)));
@@ -149,7 +173,11 @@ void evict_admitted(WritePipeline& writes, const EvictionPtr& eviction) {
   if (object == nullptr) return writes.respond.status(*request, model::not_found("", "pods", request->info.name));
   eviction->pod_uid = object->meta.uid;
   const auto pod = decode_object(*object);
-  if (ignores_budgets(pod)) return delete_pod(writes, eviction, true);
+  if (ignores_budgets(pod)) {
+    if (json::get_string(pod, {"status", "phase"}) == "Pending" && json::find(pod, {"metadata", "deletionTimestamp"}) == nullptr)
+      hold_to_state(*eviction, object->revision);
+    return delete_pod(writes, eviction, true);
+  }
 
   std::vector<model::PodDisruptionBudgetView> matching;
   for (const auto& document : writes.ground.mirror("policy", "poddisruptionbudgets").list(request->info.ns))
@@ -162,8 +190,11 @@ void evict_admitted(WritePipeline& writes, const EvictionPtr& eviction) {
     return writes.respond.status(*request, status);
   }
   const model::PodDisruptionBudgetView& budget = matching[0];
-  if (!is_ready(pod) && budget.lets_unready_go(budget.healthy, budget.desired_healthy)) return mark_and_delete(writes, eviction);
   eviction->budget = budget.meta.name;
+  if (!is_ready(pod) && budget.lets_unready_go(budget.healthy, budget.desired_healthy)) {
+    hold_to_state(*eviction, object->revision);
+    return mark_and_delete(writes, eviction);
+  }
   book(writes, eviction);
 }
 
