@@ -144,27 +144,6 @@ IndexSlice ObjectIndex::slice(std::string_view prefix, std::string_view after_ke
   return slice;
 }
 
-IndexSlice IndexSlice::after(std::string_view key, std::size_t limit) const {
-  IndexSlice out;
-  std::size_t taken = 0;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const auto& items = leaves[i]->items;
-    std::size_t from = i == 0 ? begin : 0;
-    const std::size_t to = i + 1 == leaves.size() ? end : items.size();
-    if (out.total == 0) {
-      if (to <= from || items[to - 1]->key <= key) continue;
-      while (items[from]->key <= key) ++from;
-    }
-    out.total += to - from;
-    if (to == from || (limit != 0 && taken >= limit)) continue;
-    taken += to - from;
-    if (out.leaves.empty()) out.begin = from;
-    out.leaves.push_back(leaves[i]);
-    out.end = to;
-  }
-  return out;
-}
-
 std::vector<LeafRef> ObjectIndex::unpacked(Place& place, std::size_t most) const {
   constexpr std::size_t kMostLooks = 1024;  // At a time: readers and the writer wait for their end.
   std::vector<LeafRef> found;

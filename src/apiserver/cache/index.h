@@ -62,14 +62,15 @@ struct IndexSlice {
   void for_each(const Each& each) const {
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const auto& items = leaves[i]->items;
-      std::size_t to = i + 1 == leaves.size() ? end : items.size();
-      for (std::size_t k = i == 0 ? begin : 0; k < to; ++k) {
-        if (!each(items[k])) return;
+      for (auto [at, to] = range(i); at < to; ++at) {
+        if (!each(items[at])) return;
       }
     }
   }
-  /// Of it what stands behind `key`, at least `limit` objects if there are (0: all); `total` counts all of them.
-  [[nodiscard]] IndexSlice after(std::string_view key, std::size_t limit) const;
+  /// Where those of leaf `i` begin and end in it; a leaf without any is not here.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> range(std::size_t i) const {
+    return {i == 0 ? begin : 0, i + 1 == leaves.size() ? end : leaves[i]->items.size()};
+  }
 };
 
 /// "/GROUP/PLURAL/" of a key or a prefix; empty when it is neither.

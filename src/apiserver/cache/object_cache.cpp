@@ -143,7 +143,7 @@ std::shared_ptr<const OpenList> PublishedObjects::state_at(Revision revision, co
   const ReaderLock lock(index_mutex_);
   if (!history_.reaches(filter.prefix, revision)) return nullptr;
   out->changes = history_.after(filter.prefix, revision);
-  out->rest = index_.slice(filter.prefix, after_key, 0);
+  out->set_rest(index_.slice(filter.prefix, after_key, 0));
   out->taken_at = published_;
   return out;
 }
@@ -157,7 +157,7 @@ std::optional<ListResult> PublishedObjects::list_at(Revision revision, const Wat
   // One object more than the page has, and others for those that are left out of it.
   const bool is_page = limit != 0 && !is_selective(filter);
   const auto& changes = then->changes;
-  const IndexSlice slice = then->rest.after(after_key, is_page ? limit + (changes.empty() ? 0 : changes.size() + 1) : 0);
+  const IndexSlice slice = then->rest_behind(after_key, is_page ? limit + (changes.empty() ? 0 : changes.size() + 1) : 0);
   ListResult result = changes.empty() ? page(slice, filter, limit) : page_before(changes, slice, filter, after_key, limit);
   result.revision = revision;
   if (open == nullptr && result.more) open_lists_.keep(then);

@@ -1,6 +1,7 @@
 #include "apiserver/cache/open_lists.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace berth::apiserver {
 namespace {
@@ -8,6 +9,36 @@ namespace {
 constexpr std::size_t kMostLists = 64;
 
 }  // namespace
+
+void OpenList::set_rest(IndexSlice slice) {
+  rest = std::move(slice);
+  counts.clear();
+  counts.reserve(rest.leaves.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < rest.leaves.size(); ++i) {
+    const auto [from, to] = rest.range(i);
+    counts.push_back(count += to - from);
+  }
+}
+
+IndexSlice OpenList::rest_behind(std::string_view key, std::size_t most) const {
+  IndexSlice out;
+  const auto leaves = std::views::iota(std::size_t{0}, rest.leaves.size());
+  auto leaf =
+      std::ranges::partition_point(leaves, [&](std::size_t i) { return rest.leaves[i]->items[rest.range(i).second - 1]->key <= key; });
+  if (leaf == leaves.end()) return out;
+  const auto [from, to] = rest.range(*leaf);
+  const auto& items = rest.leaves[*leaf]->items;
+  out.begin = from;
+  while (items[out.begin]->key <= key) ++out.begin;
+  out.total = counts.back() - counts[*leaf] + (to - out.begin);
+  for (std::size_t taken = 0; leaf != leaves.end() && (most == 0 || taken < most); ++leaf) {
+    out.leaves.push_back(rest.leaves[*leaf]);
+    out.end = rest.range(*leaf).second;
+    taken += out.end - (out.leaves.size() == 1 ? out.begin : 0);
+  }
+  return out;
+}
 
 std::shared_ptr<const OpenList> OpenLists::find(Revision revision, std::string_view prefix, std::string_view after_key) {
   if (count() == 0) return nullptr;

@@ -18,9 +18,14 @@ namespace berth::apiserver {
 struct OpenList {
   Revision revision = 0;
   std::string prefix, after_key;
-  IndexSlice rest;
   Revision taken_at = 0;  ///< The moment of `rest`.
+  IndexSlice rest;
+  std::vector<std::size_t> counts;  ///< Of objects, up to the end of each leaf of `rest`.
   std::vector<CacheEvent> changes;
+
+  void set_rest(IndexSlice slice);
+  /// Of `rest` what stands behind `key`, at least `most` objects if there are (0: all). Its cost is that of what it gives.
+  [[nodiscard]] IndexSlice rest_behind(std::string_view key, std::size_t most) const;
 };
 
 /// Thread-safe. Its lock is taken last.
