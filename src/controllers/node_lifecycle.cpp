@@ -73,6 +73,7 @@ class NodeLifecycleController final : public Controller {
     bool fell_silent = false;             ///< We turned it from Ready to Unknown, and have not told of it yet.
     std::optional<std::int64_t> settled;  ///< The revision of a ready node about which there was nothing to do.
   };
+  void take_turn(TimePoint now);
   void see_node(const Event& event, TimePoint now, KeySink& sink);
   void see_heartbeat(const Event& event, TimePoint now, KeySink& sink);
   void see_lease(const Object& lease, TimePoint now, KeySink& sink);
@@ -89,6 +90,7 @@ class NodeLifecycleController final : public Controller {
   Zones zones_;
   std::unordered_map<std::string, Health> nodes_;
   std::map<std::string, Zones::Counts> counts_;  ///< By zone, kept as nodes change.
+  TimePoint last_turn_{};                        ///< At most a monitor period ago, unless this process stood still.
 };
 
 std::string zone_of(const model::Labels& labels) {
@@ -130,7 +132,16 @@ std::set<std::string> wanted_taints(const json::Value& document) {
   return wanted;
 }
 
+/// A machine that slept, a process that was stopped or had no turn for long: what nodes said meanwhile waits to be read, or they slept too.
+/// Time in which nobody listened is nobody's silence.
+void NodeLifecycleController::take_turn(TimePoint now) {
+  const TimePoint before = std::exchange(last_turn_, now);
+  if (before == TimePoint{} || now - before <= 2 * options_.monitor_period) return;
+  for (auto& [name, health] : nodes_) health.probed += now - before;
+}
+
 void NodeLifecycleController::on_event(const Event& event, const Cache&, TimePoint now, KeySink& sink) {
+  take_turn(now);
   if (event.kind == kinds().node) {
     event.is_heartbeat ? see_heartbeat(event, now, sink) : see_node(event, now, sink);
   } else if (event.kind == kinds().lease && event.after && event.after->ns() == kLeaseNamespace) {
@@ -230,6 +241,7 @@ void NodeLifecycleController::count(const Health& health, int sign) {
 }
 
 Plan NodeLifecycleController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  take_turn(now);
   if (key == "zones") return look_at_zones(now, cache);
   if (key == "evict") return evict(now, cache);
   return look_at_node(key.substr(5), now, cache);

@@ -78,6 +78,34 @@ TEST(NodeLifecycle, ANodeThatWasWellForLongIsLookedAtWhenItChangesAndWhenItFalls
   EXPECT_EQ(condition_status(world.api.get(kinds().node, "n0"), "Ready"), "Unknown") << "and again";
 }
 
+TEST(NodeLifecycle, TimeInWhichTheControllerHadNoTurnIsNoSilence) {
+  struct NoKeys : KeySink {
+    void add(std::string, Duration) override {}
+  } sink;
+  const auto controller = make_node_lifecycle_controller(with_grace(seconds(40)));
+  Cache cache;
+  const auto show = [&](Kind kind, const char* text, TimePoint now) {
+    controller->on_event(cache.apply(kind, std::make_shared<client::Object>(yaml(text)), false), cache, now, sink);
+  };
+  TimePoint now = testing::kStart;
+  show(kinds().node, "{apiVersion: v1, kind: Node, metadata: {name: n0}, status: {conditions: [{type: Ready, status: 'True'}]}}", now);
+  const auto is_lost = [&] {
+    const Plan plan = controller->reconcile("node/n0", now, cache);
+    return std::ranges::any_of(plan.writes, [](const Write& write) { return write.subresource == "status"; });
+  };
+  const auto listen = [&](Duration time) {
+    for (const TimePoint until = now + time; now < until;) controller->reconcile("zones", now += seconds(5), cache);
+  };
+  listen(seconds(30));
+  EXPECT_FALSE(is_lost());
+  now += minutes(10);  // A laptop that was closed.
+  EXPECT_FALSE(is_lost()) << "it listened for half a minute";
+  listen(seconds(10));
+  EXPECT_FALSE(is_lost());
+  listen(seconds(5));
+  EXPECT_TRUE(is_lost()) << "and has now heard nothing for longer than the grace period";
+}
+
 TEST(NodeLifecycle, StatusAloneIsASignOfLife) {
   NodeWorld world(2);
   for (int i = 0; i < 6; ++i) {
