@@ -248,19 +248,20 @@ void Engine::post_drain() {
   }));
 }
 
+/// The controllers take turns, and the next begins where this one ended: who always has something to do, and much, keeps nobody waiting.
 void Engine::drain() {
   int budget = kStepsPerTurn;
-  for (bool progress = true; progress && budget > 0 && !stopped_ && !is_paused_;) {
-    progress = false;
-    for (const auto& queue : queues_) {
-      if (bytes_in_flight_ > options_.bytes_in_flight) return;  // Whoever ends comes by here.
-      if (queue->ready.empty() || queue->running >= queue->controller->concurrency()) continue;
-      Key* key = queue->ready.front();
-      queue->ready.pop_front();
-      step(*queue, *key);
-      progress = true;
-      if (--budget <= 0) break;
-    }
+  for (std::size_t idle = 0; idle < queues_.size() && budget > 0 && !stopped_ && !is_paused_;) {
+    if (bytes_in_flight_ > options_.bytes_in_flight) return;  // Whoever ends comes by here.
+    Queue& queue = *queues_[turn_];
+    turn_ = (turn_ + 1) % queues_.size();
+    ++idle;
+    if (queue.ready.empty() || queue.running >= queue.controller->concurrency()) continue;
+    Key* key = queue.ready.front();
+    queue.ready.pop_front();
+    step(queue, *key);
+    idle = 0;
+    --budget;
   }
   if (budget <= 0) post_drain();
 }

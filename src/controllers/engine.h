@@ -101,6 +101,7 @@ class Engine {
   metrics::Registry* metrics_;
   Cache cache_;
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::size_t turn_ = 0;  ///< Whose queue is looked at next.
   std::unordered_map<Kind, std::vector<Queue*>> watchers_;
   std::vector<Queue*> custom_watchers_;  ///< Of all custom kinds.
   std::unordered_map<Kind, std::multimap<std::int64_t, std::shared_ptr<Run>>> revision_waiters_;

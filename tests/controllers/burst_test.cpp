@@ -175,5 +175,49 @@ TEST(Engine, NoStepStartsWhilePlansHoldTooMuch) {
   EXPECT_LE(engine.bytes_in_flight(), 4'000'000U);
 }
 
+/// One write of so many bytes, again and again, or nothing.
+class Busy final : public Controller {
+ public:
+  Busy(std::string name, std::size_t bytes) : name_(std::move(name)), bytes_(bytes) {}
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return {}; }
+  void on_event(const Event&, const Cache&, TimePoint, KeySink&) override {}
+  void on_start(const Cache&, TimePoint, KeySink& sink) override {
+    for (const char* key : {"a/a", "b/b", "c/c"}) sink.add(key);
+  }
+  Plan reconcile(const std::string& key, TimePoint, const Cache&) override {
+    Plan plan;
+    if (bytes_ == 0) return plan;
+    plan.add({.verb = Write::Verb::kDelete, .kind = kinds().pod, .ns = "default", .name = "p"}, bytes_);
+    plan.enqueue.push_back(key);
+    return plan;
+  }
+  std::string name_;
+  std::size_t bytes_;
+};
+
+TEST(Engine, WhoAlwaysHasMuchToDoKeepsNobodyWaiting) {
+  VirtualLoop loop{testing::kStart};
+  struct Slow final : Api {
+    void send(const Write&, std::function<void(ApiResult<json::Value>)> done) override { waiting.push_back(std::move(done)); }
+    void note(std::string_view, const EventNote&) override {}
+    std::vector<std::function<void(ApiResult<json::Value>)>> waiting;
+  } api;
+  EngineOptions options;
+  options.bytes_in_flight = 500'000;
+  Engine engine(loop, api, options, nullptr);
+  engine.add(std::make_unique<Busy>("greedy", 600'000));
+  engine.add(std::make_unique<Busy>("other", 0));
+  engine.start();
+  loop.run_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(engine.steps(), 1U) << "the first plan is as much as there may be";
+  for (int i = 0; i < 3; ++i) {
+    for (auto& done : std::exchange(api.waiting, {})) done(json::Value(json::Object{}));
+    loop.run_for(std::chrono::milliseconds(1));
+  }
+  // Three more of the one, and between them the three keys of the other.
+  EXPECT_EQ(engine.steps(), 7U);
+}
+
 }  // namespace
 }  // namespace berth::controllers
