@@ -145,13 +145,19 @@ TEST_F(HeldBack, WhoWantsFewerNeedNotWait) {
   EXPECT_EQ(world.pods(), 2U);
 }
 
+/// Answers when it is told to.
+struct SilentApi final : Api {
+  void send(const Write&, std::function<void(ApiResult<json::Value>)> done) override { waiting.push_back(std::move(done)); }
+  void note(std::string_view, const EventNote&) override {}
+  void answer_all(const ApiResult<json::Value>& answer) {
+    for (auto& done : std::exchange(waiting, {})) done(answer);
+  }
+  std::vector<std::function<void(ApiResult<json::Value>)>> waiting;
+};
+
 TEST(Engine, NoStepStartsWhilePlansHoldTooMuch) {
   VirtualLoop loop{testing::kStart};
-  struct Silent final : Api {
-    void send(const Write&, std::function<void(ApiResult<json::Value>)> done) override { waiting.push_back(std::move(done)); }
-    void note(std::string_view, const EventNote&) override {}
-    std::vector<std::function<void(ApiResult<json::Value>)>> waiting;
-  } api;
+  SilentApi api;
   EngineOptions options;
   options.bytes_in_flight = 1'000'000;
   Engine engine(loop, api, options, nullptr);
@@ -168,7 +174,7 @@ TEST(Engine, NoStepStartsWhilePlansHoldTooMuch) {
   EXPECT_EQ(engine.steps(), 1U);
   // What ends makes room for the next.
   for (int i = 0; i < 3; ++i) {
-    for (auto& done : std::exchange(api.waiting, {})) done(std::unexpected(model::forbidden("", "pods", "", "no")));
+    api.answer_all(std::unexpected(model::forbidden("", "pods", "", "no")));
     loop.run_for(std::chrono::milliseconds(1));
   }
   EXPECT_GE(engine.steps(), 2U);
@@ -198,11 +204,7 @@ class Busy final : public Controller {
 
 TEST(Engine, WhoAlwaysHasMuchToDoKeepsNobodyWaiting) {
   VirtualLoop loop{testing::kStart};
-  struct Slow final : Api {
-    void send(const Write&, std::function<void(ApiResult<json::Value>)> done) override { waiting.push_back(std::move(done)); }
-    void note(std::string_view, const EventNote&) override {}
-    std::vector<std::function<void(ApiResult<json::Value>)>> waiting;
-  } api;
+  SilentApi api;
   EngineOptions options;
   options.bytes_in_flight = 500'000;
   Engine engine(loop, api, options, nullptr);
@@ -212,7 +214,7 @@ TEST(Engine, WhoAlwaysHasMuchToDoKeepsNobodyWaiting) {
   loop.run_for(std::chrono::milliseconds(1));
   EXPECT_EQ(engine.steps(), 1U) << "the first plan is as much as there may be";
   for (int i = 0; i < 3; ++i) {
-    for (auto& done : std::exchange(api.waiting, {})) done(json::Value(json::Object{}));
+    api.answer_all(json::Value(json::Object{}));
     loop.run_for(std::chrono::milliseconds(1));
   }
   // Three more of the one, and between them the three keys of the other.
