@@ -23,6 +23,12 @@ class Quotas : public ::testing::Test {
         kinds().pod,
         yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{{}}}, status: {{phase: {}}}}}", name, spec, phase)));
   }
+  /// As admission does, or another controller.
+  void book(const char* pods) {
+    json::Value document = world.api.get(kinds().resource_quota, "q");
+    json::set(document, {"status", "used", "pods"}, pods);
+    world.api.put(kinds().resource_quota, document);
+  }
   std::string used(const char* name, const char* resource) const {
     return std::string(json::get_string(world.api.get(kinds().resource_quota, name), {"status", "used", resource}));
   }
@@ -58,11 +64,6 @@ TEST_F(Quotas, FollowsDeletionsAndEnds) {
 TEST_F(Quotas, WhatIsBookedAndNotThereYetStaysBooked) {
   pod("a", kAsking);
   quota("q", "hard: {pods: '10'}");
-  const auto book = [&](const char* pods) {
-    json::Value document = world.api.get(kinds().resource_quota, "q");
-    json::set(document, {"status", "used", "pods"}, pods);
-    world.api.put(kinds().resource_quota, document);
-  };
   book("3");  // Two are on their way.
   world.loop.run_for(seconds(12));
   EXPECT_EQ(used("q", "pods"), "3");
@@ -74,6 +75,17 @@ TEST_F(Quotas, WhatIsBookedAndNotThereYetStaysBooked) {
   EXPECT_EQ(used("q", "pods"), "2");
   world.loop.run_for(seconds(5));
   EXPECT_EQ(used("q", "pods"), "1") << "and who never came, when it cannot come any more";
+}
+
+TEST_F(Quotas, WhatOthersGaveBackIsNotGivenBackAgain) {
+  pod("a", kAsking);
+  quota("q", "hard: {pods: '10'}");
+  world.api.erase(kinds().pod, "default", "a");
+  book("0");  // Who led before has seen it go, too.
+  settle();
+  book("1");  // One is on its way.
+  world.loop.run_for(seconds(5));
+  EXPECT_EQ(used("q", "pods"), "1");
 }
 
 TEST_F(Quotas, DevicesOfClaimsCountByTheNameThatTheirClassHasNow) {
