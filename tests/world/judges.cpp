@@ -88,9 +88,10 @@ class History {
  public:
   void see(const store::SharedRecord& record) {
     if (record.key.starts_with("/registry/pods/")) return see_pod(record);
-    if (record.key.starts_with("/registry/minions/") && record.value != nullptr)
-      if (const auto amount = model::Quantity::parse(json::get_string(document_of(record), {"status", "allocatable", "cpu"})))
-        has_[name_of_key(record.key)] = amount->milli_value();
+    if (!record.key.starts_with("/registry/minions/")) return;
+    if (record.value == nullptr) return (void)has_.erase(name_of_key(record.key));
+    if (const auto amount = model::Quantity::parse(json::get_string(document_of(record), {"status", "allocatable", "cpu"})))
+      has_[name_of_key(record.key)] = amount->milli_value();
   }
   Findings findings;
 
@@ -98,17 +99,21 @@ class History {
   struct Pod {
     std::string uid, node;
     std::int64_t cpu = 0;
+    bool is_leaving = false, takes_room = false;
   };
   void see_pod(const store::SharedRecord& record) {
     const json::Value document = document_of(record);
     Pod now;
     if (!document.is_null()) {
       now = {std::string(json::get_string(document, {"metadata", "uid"})), std::string(json::get_string(document, {"spec", "nodeName"})),
-             takes_room(document) ? cpu_of(document) : 0};
+             takes_room(document) ? cpu_of(document) : 0,
+             is_leaving(document),
+             takes_room(document)};
     }
     Pod& before = pods_[record.key];
     if (before.uid == now.uid && !before.node.empty() && before.node != now.node)
       findings.push_back(fmt::format("{} moves from {} to {} at {}", record.key, before.node, now.node, record.revision));
+    if (before.uid != now.uid || now.is_leaving) see_leave(record, before, document);
     if (!before.node.empty()) used_[before.node] -= before.cpu;
     if (!now.node.empty()) {
       const auto used = used_[now.node] += now.cpu;
@@ -116,6 +121,15 @@ class History {
         findings.push_back(fmt::format("{} has {}m of cpu and is asked for {}m at {}", now.node, has->second, used, record.revision));
     }
     before = now;
+  }
+  /// What runs on a node is told to go first, and has its own seconds to do it.
+  void see_leave(const store::SharedRecord& record, const Pod& before, const json::Value& now) {
+    if (before.node.empty() || before.is_leaving || !before.takes_room || !has_.contains(before.node)) return;
+    if (Seen::uid(now) != before.uid)
+      findings.push_back(fmt::format("{} is gone at {}, and nobody told it to go", record.key, record.revision));
+    else if (const auto grace = json::get_int(now, {"metadata", "deletionGracePeriodSeconds"});
+             grace != json::get_int(now, {"spec", "terminationGracePeriodSeconds"}))
+      findings.push_back(fmt::format("{} has {} s to go at {}", record.key, grace, record.revision));
   }
   std::map<std::string, Pod> pods_;
   std::map<std::string, std::int64_t> used_, has_;

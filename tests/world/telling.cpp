@@ -102,7 +102,7 @@ void Telling::begin(const Fault& fault) {
     case What::kKillComponent:
       return world_.kill(component(fault).name, fault.share < 0.5);
     case What::kStopComponent:
-      return component(fault).loop->stop();
+      return world_.stop_process(component(fault));
     case What::kTurnClocks:
       return world_.set_skew(Duration(static_cast<std::int64_t>((2 * fault.share - 1) * static_cast<double>(kMostSkew.count()))));
     case What::kNodeDies:
@@ -200,7 +200,7 @@ void Telling::end(const Fault& fault) {
     case What::kKillComponent:
       return world_.start(component(fault).name);
     case What::kStopComponent:
-      return component(fault).loop->go_on();
+      return world_.continue_process(component(fault));
     case What::kNodeDies:
       return set_dead(fmt::format("node-{}", 1 + fault.which % kNodes), false);
     default:
@@ -214,7 +214,7 @@ void Telling::heal() {
   world_.etcd().is_full = false;
   world_.set_skew({});
   for (auto& process : world_.processes()) {
-    process->loop->go_on();
+    world_.continue_process(*process);
     process->wire->heal();
     process->wire->loses_answers = process->wire->loses_requests = 0;
     process->wire->most_delay = milliseconds(2);

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kRepairs = std::chrono::seconds(45);
+constexpr std::uint64_t kSchedulingDelayMs = 50;
 constexpr const char* kServiceRange = "10.96.0.0/28";
 const TimePoint kStart{std::chrono::hours(24 * 365 * 56)};
 
@@ -151,6 +152,7 @@ Process& World::process(const std::string& name) {
   auto made = std::make_unique<Process>();
   made->name = name;
   made->loop = std::make_unique<ProcessLoop>(loop_);
+  made->election = std::make_unique<ProcessLoop>(loop_);
   made->wire = std::make_shared<Wire>(loop_, *made->loop, seed_ * 1000 + 700 + processes_.size());
   made->server = processes_.size() % kServers;
   lead(*made);
@@ -166,7 +168,20 @@ void World::kill(std::string_view name, bool says_goodbye) {
       component->kill();
       component->process->wire->is_dumb = false;
       component->process->loop->go_on();
+      component->process->election->go_on();
     }
+}
+
+void World::stop_process(Process& process) {
+  process.loop->stop();
+  process.election->stop();
+}
+
+void World::continue_process(Process& process) {
+  process.loop->go_on();
+  loop_.schedule_after(milliseconds(random_.below(kSchedulingDelayMs)), [&process] {
+    if (!process.loop->is_stopped()) process.election->go_on();
+  });
 }
 
 void World::start(std::string_view name) {
@@ -180,7 +195,7 @@ void World::start(std::string_view name) {
 void World::start_component(Component& component) {
   ++starts_;
   ProcessLoop& loop = *component.process->loop;
-  loop.set_skew(skew_);
+  component.process->set_skew(skew_);
   const std::string identity = fmt::format("{}_{}", component.name, starts_);
   component.process->wire->on_send = [this, of = &component](const net::HttpRequest& request) { watch_leader(*of, request); };
   if (component.name.starts_with("controllers")) {
@@ -188,7 +203,7 @@ void World::start_component(Component& component) {
     options.seed = seed_ * 1000 + starts_;
     options.leader_elect = true;
     options.stands_again = true;
-    options.election_loop = &loop;
+    options.election_loop = component.process->election.get();
     options.identity = identity;
     component.manager = controllers::make_controller_manager(component.process->wire, loop, options, &metrics_);
     component.manager->on_lost_leadership([this, of = &component] {
@@ -210,7 +225,7 @@ void World::start_component(Component& component) {
     options.election.seed = seed_ * 1000 + starts_;
     options.user_agent = "scheduler";
     options.stands_again = true;
-    options.election_loop = &loop;
+    options.election_loop = component.process->election.get();
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [of = &component] { of->scheduler->lead(true); };
     callbacks.on_stopped_leading = [of = &component] { of->scheduler->lead(false); };

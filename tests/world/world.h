@@ -42,8 +42,14 @@ struct Server {
 struct Process {
   std::string name;
   std::unique_ptr<ProcessLoop> loop;
+  std::unique_ptr<ProcessLoop> election;  ///< A thread of its own: after a stop the others may have the processor first.
   std::shared_ptr<Wire> wire;
   std::size_t server = 0;
+
+  void set_skew(Duration skew) {
+    loop->set_skew(skew);
+    election->set_skew(skew);
+  }
 };
 
 class World {
@@ -70,6 +76,9 @@ class World {
   /// `says_goodbye`: it may still give its lease up.
   void kill(std::string_view component, bool says_goodbye = true);
   void start(std::string_view component);
+  /// As stop_server; its threads go on in some order.
+  void stop_process(Process& process);
+  void continue_process(Process& process);
   /// The machines' clocks from now on: what starts goes by them.
   void set_skew(Duration skew) { skew_ = skew; }
   /// A process's way; also a user's, made when it is first asked for.
