@@ -311,6 +311,23 @@ TEST(Trial, ForksGoTheirOwnWaysAndOutliveTheirBase) {
   EXPECT_EQ(stock.cluster.pod_count(), 0U);
 }
 
+/// A gate that is closed yet is no reason why evicting would not help, in the fast form and in the plain one.
+TEST(Trial, VictimsOfAPodWithAGateAreThoseOfOneWithout) {
+  Stock stock;
+  stock.run("low", "a", "{containers: [{name: c, resources: {requests: {cpu: '4'}}}], priority: 0}")
+      .run("high", "b", "{containers: [{name: c, resources: {requests: {cpu: '4'}}}], priority: 9}");
+  Trial trial = stock.trial();
+  for (const std::string gate : {"", ", schedulingGates: [{name: example.com/wait}]"}) {
+    const PodInfoPtr pod = stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}], priority: 5" + gate + "}");
+    const Evaluation evaluation = trial.evaluate(*pod);
+    for (const PostFilterResult& result : {trial.victims_for(pod), trial.victims_for(pod, &evaluation)}) {
+      ASSERT_NE(result.choice(), nullptr) << gate << ": " << result.status.message();
+      ASSERT_EQ(result.choice()->victims.size(), 1U);
+      EXPECT_EQ(result.choice()->victims[0]->view().meta.name, "low");
+    }
+  }
+}
+
 /// Names are put in order once they have been compared often, in the middle of an attempt as well. A node that was not there then comes back.
 TEST(Trial, WhatAnAttemptLearnsOfNamesEndsWithIt) {
   Stock stock;
