@@ -8,6 +8,10 @@ namespace berth {
 namespace {
 
 /// What a text of this size takes beside a sample that is like it: what is its own in it, names, uids and times.
+constexpr int kLevel = -1;                   // Twice as fast to read as 1, for a tenth more bytes.
+constexpr std::size_t kUsesThatPay = 16;     // Preparing a sample takes as long as some ten texts.
+constexpr std::size_t kMostPrepared = 1024;  // Of 50 KB each.
+
 constexpr std::size_t well_packed(std::size_t size) { return 140 + size / 48; }
 
 std::string_view stem_of(std::string_view name) {
@@ -21,8 +25,8 @@ struct TextPacker::Context {
   ZSTD_CCtx* zstd = ZSTD_createCCtx();
   std::string out;
   Context() {
-    ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, -1);  // Twice as fast to read as 1, for a tenth more bytes.
-    ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, 17);         // Reaches over a text and its sample.
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, kLevel);
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, 17);  // Reaches over a text and its sample.
     ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 0);
     ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 0);
   }
@@ -31,20 +35,44 @@ struct TextPacker::Context {
   Context& operator=(const Context&) = delete;
 };
 
+struct TextPacker::Prepared {
+  explicit Prepared(const std::string& sample) : zstd(ZSTD_createCDict(sample.data(), sample.size(), kLevel)) {}
+  ~Prepared() { ZSTD_freeCDict(zstd); }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+  ZSTD_CDict* zstd;
+};
+
 TextPacker::TextPacker() : context_(std::make_unique<Context>()) {}
 TextPacker::~TextPacker() = default;
 
-std::string_view TextPacker::compress(const Bytes& sample, const std::string& text) {
+void TextPacker::prepare(Family& family) {
+  if (prepared_ == kMostPrepared) {
+    for (auto& [key, known] : families_) known.prepared = nullptr;
+    prepared_ = 0;
+  }
+  family.prepared = std::make_shared<Prepared>(*family.sample);
+  ++prepared_;
+}
+
+std::string_view TextPacker::compress(Family* beside, const std::string& text) {
   auto& [zstd, out] = *context_;
   out.resize(std::max(out.size(), ZSTD_compressBound(text.size())));
-  if (sample != nullptr) ZSTD_CCtx_refPrefix(zstd, sample->data(), sample->size());
+  if (beside != nullptr) {
+    if (++beside->uses >= kUsesThatPay && beside->prepared == nullptr) prepare(*beside);
+    if (beside->prepared != nullptr)
+      ZSTD_CCtx_refCDict(zstd, beside->prepared->zstd);
+    else
+      ZSTD_CCtx_refPrefix(zstd, beside->sample->data(), beside->sample->size());
+  } else {
+    ZSTD_CCtx_refCDict(zstd, nullptr);
+  }
   const std::size_t size = ZSTD_compress2(zstd, out.data(), out.size(), text.data(), text.size());
   BERTH_CHECK(!ZSTD_isError(size), "zstd takes any text");
   return {out.data(), size};
 }
 
 TextPacker::Family& TextPacker::family(std::string_view resource, std::string_view stem) {
-  if (families_.size() >= kMostFamilies) families_.clear();  // Whatever is packed keeps its sample; who comes next finds new ones.
   std::string key;
   key.reserve(resource.size() + stem.size() + 1);
   key.append(resource).append(1, '\0').append(stem);
@@ -59,18 +87,25 @@ std::size_t TextPacker::pack(std::string_view resource, std::string_view name, c
   if (text.size() > kMostSampleBytes) {
     packed = compress(nullptr, *plain);
   } else {
-    Family& general = family(resource, {});
-    if (general.sample == nullptr) general.sample = make_bytes(*plain);
-    sample = general.sample;
+    if (families_.size() + 2 > kMostFamilies) {
+      families_.clear();  // Whatever is packed keeps its sample; who comes next finds new ones.
+      prepared_ = 0;
+    }
     Family& own = family(resource, stem_of(name));
-    if (own.sample != nullptr) sample = own.sample;
-    packed = compress(sample, *plain);
+    Family* beside = &own;
+    if (own.sample == nullptr) {
+      beside = &family(resource, {});
+      if (beside->sample == nullptr) beside->sample = make_bytes(*plain);
+    }
+    packed = compress(beside, *plain);
     const std::size_t good = well_packed(text.size());
     if (packed.size() > good && (own.excess += packed.size() - good) > 2 * text.size()) {
-      own = {make_bytes(*plain), 0};
-      sample = own.sample;
-      packed = compress(sample, *plain);
+      if (own.prepared != nullptr) --prepared_;
+      own = {.sample = make_bytes(*plain)};
+      beside = &own;
+      packed = compress(beside, *plain);
     }
+    sample = beside->sample;
   }
   constexpr std::size_t kAround = 64;  // What the allocator takes for one more piece.
   if (packed.size() + kAround > text.size() - text.size() / 4) return 0;

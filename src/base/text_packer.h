@@ -23,16 +23,21 @@ class TextPacker {
   static constexpr std::size_t kLeastBytes = 256, kMostSampleBytes = 64 * 1024, kMostFamilies = 8192;
 
  private:
+  struct Context;
+  struct Prepared;
   struct Family {
     Bytes sample;
-    std::size_t excess = 0;  ///< Bytes that texts took beyond what they would with a good sample.
+    std::size_t excess = 0;              ///< Bytes that texts took beyond what they would with a good sample.
+    std::size_t uses = 0;                ///< Of the sample.
+    std::shared_ptr<Prepared> prepared;  ///< The sample, once it is used often: half the work for each text.
   };
-  std::string_view compress(const Bytes& sample, const std::string& text);
+  std::string_view compress(Family* beside, const std::string& text);
+  void prepare(Family& family);
   Family& family(std::string_view resource, std::string_view stem);
 
-  struct Context;
   std::unique_ptr<Context> context_;
   std::unordered_map<std::string, Family> families_;
+  std::size_t prepared_ = 0;
 };
 
 }  // namespace berth

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "placement/cluster.h"
@@ -15,12 +16,20 @@ namespace berth::placement {
 /// Names as ranks, learned once names have been compared often enough for that to pay. What comes later is compared by its name until the
 /// ranks are made anew. Copies share what they have learned.
 ///
-/// Ranks are learned while no attempt is open: a node that an attempt has removed comes back as it was, and has to be known then.
+/// A node that an attempt has removed comes back as it was, and has to be known then: what is learned within an attempt ends with it.
 class NameOrder {
  public:
-  /// Names were compared often enough: to be called where no attempt is open.
-  void learn_if_due(const Cluster& cluster) {
-    if (spent_ > 4UL * cluster.slot_count()) learn(cluster);
+  /// Names were compared often enough. `in_attempt`: one is open, which may have removed nodes.
+  void learn_if_due(const Cluster& cluster, bool in_attempt) {
+    if (spent_ <= 4UL * cluster.slot_count()) return;
+    learn(cluster);
+    is_of_attempt_ = in_attempt;
+  }
+  /// None is open any more.
+  void attempts_ended() {
+    if (!std::exchange(is_of_attempt_, false)) return;
+    ranks_ = nullptr;
+    spent_ = SIZE_MAX / 2;  // It paid, and is due again.
   }
 
   /// Of the nodes, which are there; invalid when there are none.
@@ -83,7 +92,8 @@ class NameOrder {
   }
 
   std::shared_ptr<const Ranks> ranks_;
-  std::size_t spent_ = 0;  ///< Names compared since.
+  std::size_t spent_ = 0;       ///< Names compared since.
+  bool is_of_attempt_ = false;  ///< The ranks may lack nodes that come back.
 };
 
 }  // namespace berth::placement

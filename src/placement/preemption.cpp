@@ -227,7 +227,8 @@ CandidateRank rank_of(const Candidate& candidate) {
 bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
   Trial without = Trial::on_fork(cluster, framework);
   for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
-  return without.fits(pod.shared_from_this(), candidate.node).is_success();
+  // The cycle alone is asked: a gate that is closed yet says nothing of the room.
+  return Engine(without.cluster()).fits(framework, pod.shared_from_this(), candidate.node).is_success();
 }
 
 void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,

@@ -120,6 +120,38 @@ TEST_F(ObjectCacheRestart, ReadingEndsWhereThereIsNoRoom) {
   EXPECT_GE(asked, 2);
 }
 
+/// Several threads make objects of it, whoever is first done.
+TEST_F(ObjectCacheRestart, WhatIsReadInManyPartsComesBackAsItWas) {
+  reopen();
+  for (int i = 0; i < 3000; ++i) {
+    put({.name = fmt::format("p{}", i % 700), .node = fmt::format("n{}", i), .padding = i % 3 == 0 ? 500U : 0U});
+    if (i % 9 == 0) remove(fmt::format("p{}", i % 700));
+  }
+  const auto told = [&] {
+    std::vector<std::string> out;
+    for (const ObjectPtr& object : cache_->list(pods(), {}, 0).items)
+      out.push_back(fmt::format("{} {} {}", object->revision, object->create_revision, object->text().here()));
+    auto sink = std::make_shared<RecordingSink>();
+    const auto watch = cache_->watch(pods(), 400, false, sink);
+    for (const std::string& event : sink->events()) out.push_back(event);
+    return out;
+  };
+  const std::vector<std::string> before = told();
+  EXPECT_GT(before.size(), 2900U);
+  reopen();
+  EXPECT_EQ(told(), before);
+  cache_.reset();
+  CacheOptions options;
+  int asked = 0;
+  options.has_room = [&]() -> Result<void> {
+    return ++asked == 3 ? invalid("too few") : Result<void>();
+  };
+  const auto refused = ObjectCache::open(store::open_or_fail(directory_.file("s.db")), clock_, options, meta_of_json, true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "too few");
+  EXPECT_EQ(asked, 3) << "nothing is applied behind it";
+}
+
 TEST_F(ObjectCacheRestart, ExpiryGoesOnAfterARestart) {
   reopen();
   auto proposal = pod_proposal({.name = "event"});

@@ -35,6 +35,26 @@ TEST(KeptText, APackedTextReadsAsItWas) {
   EXPECT_GT(saved, 200U * 2600) << "a family that is not like the first one gets a sample of its own";
 }
 
+/// Samples that are used often are prepared, as many as there is room for.
+TEST(KeptText, WhatIsPackedByManyFamiliesInTurnReadsAsItWas) {
+  TextPacker packer;
+  constexpr int kFamilies = 1100, kRounds = 24;
+  const auto name_of = [](int family) { return fmt::format("app{}", family); };
+  std::vector<KeptTextRef> texts;
+  for (int round = 0; round < kRounds; ++round)
+    for (int family = 0; family < kFamilies; ++family) {
+      texts.push_back(std::make_shared<const KeptText>(pod_text(name_of(family), round, 700)));
+      packer.pack("//pods/", name_of(family) + "-1", *texts.back());
+    }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto family = static_cast<int>(i % kFamilies), round = static_cast<int>(i / kFamilies);
+    ASSERT_EQ(texts[i]->read().here(), pod_text(name_of(family), round, 700)) << name_of(family) << " in round " << round;
+    if (round > 5) {
+      EXPECT_TRUE(texts[i]->is_packed());
+    }
+  }
+}
+
 TEST(KeptText, AHoldOutlivesPackingAndTheTextItself) {
   TextPacker packer;
   auto text = std::make_shared<const KeptText>(pod_text("web", 1));

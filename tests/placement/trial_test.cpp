@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "placement/attempt.h"
 #include "tests/placement/plugins/plugin_world.h"
 
 namespace berth::placement::testing {
@@ -308,6 +309,44 @@ TEST(Trial, ForksGoTheirOwnWaysAndOutliveTheirBase) {
   EXPECT_EQ(place(other, again("q")), "a");
   EXPECT_EQ(place(one, again("q")), "0/1 nodes are available: 1 Insufficient cpu.");
   EXPECT_EQ(stock.cluster.pod_count(), 0U);
+}
+
+/// A gate that is closed yet is no reason why evicting would not help, in the fast form and in the plain one.
+TEST(Trial, VictimsOfAPodWithAGateAreThoseOfOneWithout) {
+  Stock stock;
+  stock.run("low", "a", "{containers: [{name: c, resources: {requests: {cpu: '4'}}}], priority: 0}")
+      .run("high", "b", "{containers: [{name: c, resources: {requests: {cpu: '4'}}}], priority: 9}");
+  Trial trial = stock.trial();
+  for (const std::string gate : {"", ", schedulingGates: [{name: example.com/wait}]"}) {
+    const PodInfoPtr pod = stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}], priority: 5" + gate + "}");
+    const Evaluation evaluation = trial.evaluate(*pod);
+    for (const PostFilterResult& result : {trial.victims_for(pod), trial.victims_for(pod, &evaluation)}) {
+      ASSERT_NE(result.choice(), nullptr) << gate << ": " << result.status.message();
+      ASSERT_EQ(result.choice()->victims.size(), 1U);
+      EXPECT_EQ(result.choice()->victims[0]->view().meta.name, "low");
+    }
+  }
+}
+
+/// Names are put in order once they have been compared often, in the middle of an attempt as well. A node that was not there then comes back.
+TEST(Trial, WhatAnAttemptLearnsOfNamesEndsWithIt) {
+  Stock stock;
+  for (const char* name : {"c", "d", "e"}) stock.add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", name));
+  Trial trial(stock.cluster, stock.framework(), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+  const PodInfoPtr pod = stock.pod("{containers: [{name: c, resources: {requests: {cpu: 1m}}}]}");
+  const auto first = [&] { return trial.decide(pod).node_name; };
+  for (int round = 0; round < 3; ++round) {
+    {
+      const Attempt attempt(trial);
+      stock.cluster.remove_node("a");
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(first(), "b");
+      const Attempt within(trial);
+      stock.cluster.remove_node("b");
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(first(), "c");
+    }
+    EXPECT_EQ(first(), "a") << "in round " << round;
+    EXPECT_EQ(trial.best(pod).nodes.size(), 5U);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // What is particular to the SQLite file: locking, damage, formats, crashes (SPEC A5).
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <fstream>
@@ -346,6 +349,36 @@ TEST(SqliteStore, AMissingEndIsNoticedByWhoReads) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_NE(read.error().message.find("the records after revision 3 are missing"), std::string::npos) << read.error().message;
+}
+
+/// The kernel's own word (mincore) for most of the file.
+bool mostly_in_memory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  EXPECT_EQ(::fstat(fd, &info), 0);
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  std::vector<unsigned char> pages((size + 4095) / 4096);
+  EXPECT_EQ(::mincore(mapped, size, pages.data()), 0);
+  ::munmap(mapped, size);
+  ::close(fd);
+  return 2 * std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }) > std::ssize(pages);
+}
+
+TEST(SqliteStore, WhatIsInMemoryIsKnown) {
+  TemporaryDirectory directory;
+  const std::string path = directory.file("s.db");
+  EXPECT_FALSE(sqlite::is_in_memory(path)) << "there is none";
+  std::ofstream(path) << std::string(4 << 20, 'x');
+  char byte;
+  iovec one{&byte, 1};
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool can_tell = ::preadv2(fd, &one, 1, 0, RWF_NOWAIT) == 1;
+  EXPECT_EQ(sqlite::is_in_memory(path), can_tell && mostly_in_memory(path));
+  ::fsync(fd);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  EXPECT_EQ(sqlite::is_in_memory(path), can_tell && mostly_in_memory(path));
+  ::close(fd);
 }
 
 TEST(SqliteStore, ReadingAheadEndsWithTheReaderWhereverHeIs) {

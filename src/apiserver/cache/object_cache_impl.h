@@ -138,6 +138,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   // object_cache_load.cpp
   struct Loaded;
   struct LoadedHistory;
+  class Loading;
   void apply_loaded(Loaded loaded, LoadedHistory& history) BERTH_NO_THREAD_SAFETY_ANALYSIS;
   void enter_history(LoadedHistory history) BERTH_NO_THREAD_SAFETY_ANALYSIS;
 

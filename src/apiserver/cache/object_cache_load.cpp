@@ -5,7 +5,6 @@
 //   older and superseded ────────────────────────────── not read <┴── nor what these superseded
 //
 // A thousand nodes write a hundred Leases a second: most of the log is that.
-#include <future>
 #include <unordered_set>
 
 #include "apiserver/cache/object_cache_impl.h"
@@ -13,7 +12,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::size_t kBatch = 4096;
+constexpr std::size_t kBatch = 256;
 
 /// Says of each record, from the newest on, whether it is still needed.
 class NeededRecords {
@@ -28,10 +27,10 @@ class NeededRecords {
         return true;
       }
       resource.floor = std::max(resource.floor, head.revision);
-      if (head.previous_revision != 0) superseded_.insert(head.previous_revision);
+      supersede(head);
       return !head.is_delete;
     }
-    if (head.previous_revision != 0) superseded_.insert(head.previous_revision);
+    supersede(head);
     return false;
   }
   /// Of one that is wanted, before the next is asked about.
@@ -49,6 +48,10 @@ class NeededRecords {
     std::size_t writes = 0;  ///< That the history holds.
     Revision floor = 0;
   };
+  void supersede(const store::RecordHead& head) {
+    // What one of before the compaction superseded is gone.
+    if (head.previous_revision != 0 && head.revision > compacted_) superseded_.insert(head.previous_revision);
+  }
   Resource& resource_of(std::string_view key) {
     const auto prefix = resource_prefix(key);
     if (prefix != last_prefix_) {
@@ -74,6 +77,17 @@ struct ObjectCacheImpl::Loaded {
   ObjectPtr object;
   TimePoint expires_at{};
   bool is_in_history = false;
+
+  void make(const MetaOf& meta_of, TextPacker& packer) {
+    if (record.value == nullptr) return;
+    ObjectMeta meta = meta_of(record.key, *record.value);
+    auto made = std::make_shared<StoredObject>(record.key, record.value, record.revision, record.create_revision, meta);
+    made->expires = meta.expires_at != TimePoint{};
+    packer.pack(resource_prefix(made->key), made->meta.name, *made->kept);
+    object = std::move(made);
+    expires_at = meta.expires_at;
+    record.value = nullptr;
+  }
 };
 
 /// The writes of the history, the newest first, and by revision what these superseded: null until its record has come.
@@ -82,55 +96,105 @@ struct ObjectCacheImpl::LoadedHistory {
   std::unordered_map<Revision, ObjectPtr> before;
 };
 
+/// Threads that make objects of batches, and apply these in the order in which they come.
+class ObjectCacheImpl::Loading {
+ public:
+  using Batch = std::vector<Loaded>;
+  /// `make` may be called by several at once, each with a packer of its own; `apply` by one at a time.
+  Loading(std::size_t threads, std::function<void(Batch&, TextPacker&)> make, std::function<Result<void>(Batch)> apply)
+      : make_(std::move(make)), apply_(std::move(apply)) {
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  }
+  ~Loading() { (void)finish(); }
+  Loading(const Loading&) = delete;
+  Loading& operator=(const Loading&) = delete;
+
+  /// Waits while as many as there are threads wait. An error is one of applying, of this batch or an earlier one.
+  Result<void> hand_in(Batch batch) {
+    const MutexLock lock(mutex_);
+    moved_.wait(mutex_, [&]() BERTH_REQUIRES(mutex_) { return waiting_.size() < threads_.size() || !outcome_; });
+    waiting_.push_back(std::move(batch));
+    moved_.notify_all();
+    return outcome_;
+  }
+  /// All that was handed in is applied.
+  Result<void> finish() {
+    {
+      const MutexLock lock(mutex_);
+      is_complete_ = true;
+    }
+    moved_.notify_all();
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+    const MutexLock lock(mutex_);
+    return outcome_;
+  }
+
+ private:
+  void run() {
+    TextPacker packer;
+    const MutexLock lock(mutex_);
+    for (;;) {
+      moved_.wait(mutex_, [&]() BERTH_REQUIRES(mutex_) { return is_complete_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      Batch batch = std::move(waiting_.front());
+      waiting_.pop_front();
+      const std::size_t turn = taken_++;
+      moved_.notify_all();
+      {
+        const MutexUnlock others(mutex_);
+        make_(batch, packer);
+      }
+      moved_.wait(mutex_, [&]() BERTH_REQUIRES(mutex_) { return applied_ == turn; });
+      if (outcome_) outcome_ = apply_in_turn(std::move(batch));
+      ++applied_;
+      moved_.notify_all();
+    }
+  }
+  Result<void> apply_in_turn(Batch batch) BERTH_REQUIRES(mutex_) {
+    const MutexUnlock others(mutex_);
+    return apply_(std::move(batch));
+  }
+
+  std::function<void(Batch&, TextPacker&)> make_;
+  std::function<Result<void>(Batch)> apply_;
+  Mutex mutex_;
+  CondVar moved_;
+  std::deque<Batch> waiting_ BERTH_GUARDED_BY(mutex_);
+  std::size_t taken_ BERTH_GUARDED_BY(mutex_) = 0, applied_ BERTH_GUARDED_BY(mutex_) = 0;
+  bool is_complete_ BERTH_GUARDED_BY(mutex_) = false;
+  Result<void> outcome_ BERTH_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
 Result<void> ObjectCacheImpl::load(const MetaOf& meta_of) {
   const store::StoreState state = store_->state();
   compacted_ = state.compacted_revision;
   NeededRecords needed(options_.history_events, compacted_);
   LoadedHistory history;
-  // This thread reads the file and applies finished batches in order, others parse, and pack: what is there a while in plain texts would
-  // take more memory than the server ever needs once it runs.
-  const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
-  std::deque<std::future<std::vector<Loaded>>> parsing;
-  const auto parse = [&meta_of](std::vector<Loaded> batch) {
-    TextPacker packer;
-    for (Loaded& loaded : batch) {
-      store::Record& record = loaded.record;
-      if (record.value == nullptr) continue;
-      ObjectMeta meta = meta_of(record.key, *record.value);
-      auto object = std::make_shared<StoredObject>(record.key, record.value, record.revision, record.create_revision, meta);
-      object->expires = meta.expires_at != TimePoint{};
-      packer.pack(resource_prefix(object->key), object->meta.name, *object->kept);
-      loaded.object = std::move(object);
-      loaded.expires_at = meta.expires_at;
-      record.value = nullptr;
-    }
-    return batch;
-  };
-  const auto apply_first = [&]() -> Result<void> {
-    for (Loaded& loaded : parsing.front().get()) apply_loaded(std::move(loaded), history);
-    parsing.pop_front();
-    return options_.has_room ? options_.has_room() : Result<void>();
-  };
-
-  std::vector<Loaded> batch;
-  const auto flush = [&]() -> Result<void> {
-    if (parsing.size() >= workers)
-      if (auto applied = apply_first(); !applied) return applied;
-    parsing.push_back(std::async(std::launch::async, parse, std::move(batch)));
-    batch = {};
-    batch.reserve(kBatch);
-    return {};
-  };
+  // This thread reads the file, others parse, and pack: what is there a while in plain texts would take more memory than the server ever
+  // needs once it runs, and more time for the system to give it.
+  Loading loading(
+      std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8),
+      [&meta_of](Loading::Batch& batch, TextPacker& packer) {
+        for (Loaded& loaded : batch) loaded.make(meta_of, packer);
+      },
+      [&](Loading::Batch batch) -> Result<void> {
+        for (Loaded& loaded : batch) apply_loaded(std::move(loaded), history);
+        return options_.has_room ? options_.has_room() : Result<void>();
+      });
+  Loading::Batch batch;
+  const auto flush = [&] { return loading.hand_in(std::exchange(batch, {})); };
   auto read = store_->read_back([&](const store::RecordHead& head) { return needed.wants(head); },
                                 [&](store::Record record) -> Result<void> {
                                   const bool is_in_history = needed.is_in_history(record);
+                                  if (batch.empty()) batch.reserve(kBatch);
                                   batch.push_back({std::move(record), nullptr, {}, is_in_history});
                                   return batch.size() == kBatch ? flush() : Result<void>();
                                 });
   if (!read) return read;
   if (auto flushed = flush(); !flushed) return flushed;
-  while (!parsing.empty())
-    if (auto applied = apply_first(); !applied) return applied;
+  if (auto applied = loading.finish(); !applied) return applied;
   needed.for_each_floor([&](const std::string& resource, Revision floor) { history_.begin(resource, floor); });
   enter_history(std::move(history));
   published_ = state.last_revision;

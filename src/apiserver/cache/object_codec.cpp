@@ -1,5 +1,7 @@
 #include "apiserver/cache/object_codec.h"
 
+#include <unordered_map>
+
 #include "base/dotted.h"
 #include "base/json_quote.h"
 #include "base/json_scan.h"
@@ -109,6 +111,21 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
   return found == kPlans.end() ? kPlans.at("") : found->second;
 }
 
+/// Those of the last few texts are known: thousands of objects have the same.
+model::Labels labels_of(std::string_view text) {
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view one) const { return std::hash<std::string_view>()(one); }
+  };
+  constexpr std::size_t kMostKnown = 16'384;
+  thread_local std::unordered_map<std::string, model::Labels, Hash, std::equal_to<>> known;
+  if (const auto found = known.find(text); found != known.end()) return found->second;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  json::for_each_member(text, [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
+  if (known.size() == kMostKnown) known.clear();
+  return known.emplace(text, std::move(pairs)).first->second;
+}
+
 }  // namespace
 
 EncodedObject encode_object(const json::Value& document) {
@@ -167,12 +184,7 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   meta.name = json::unquote(values[kName]);
   meta.ns = json::unquote(values[kNamespace]);
   meta.uid = json::unquote(values[kUid]);
-  if (!values[kLabels].empty()) {
-    std::vector<std::pair<std::string, std::string>> pairs;
-    json::for_each_member(values[kLabels],
-                          [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
-    meta.labels = model::Labels(std::move(pairs));
-  }
+  if (!values[kLabels].empty()) meta.labels = labels_of(values[kLabels]);
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {
     const auto raw = values[kFixedPaths + i];
     std::string text = raw.empty()          ? std::string(when_absent(*plan.kind, plan.fields[i]))

@@ -8,6 +8,10 @@
 
 namespace berth::store::sqlite {
 
+/// Whether nearly all of a file is in the system's cache, by samples: after a crash of this process alone it is. False where the system
+/// cannot tell.
+bool is_in_memory(const std::string& path);
+
 /// Reads the log block by block before whoever reads it backwards, each block forwards, on a thread and a connection of its own: four times
 /// as fast on a disk. What it reads it forgets; it is in the system's cache then. Errors are left to the reader, who meets them too.
 class ReadAhead {

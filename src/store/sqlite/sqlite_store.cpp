@@ -361,7 +361,7 @@ Result<void> SqliteStore::read_back(const std::function<bool(const RecordHead&)>
   if (!select) return std::unexpected(select.error());
   std::optional<ReadAhead> ahead;
   std::error_code none;
-  if (std::filesystem::file_size(options_.path, none) > kReadAheadBytes && !none)
+  if (std::filesystem::file_size(options_.path, none) > kReadAheadBytes && !none && !is_in_memory(options_.path))
     if (auto own_connection = sqlite::open(options_.path)) ahead.emplace(std::move(*own_connection), options_.path, state_.last_revision);
   sqlite3_stmt* s = select->get();
   Revision next = state_.last_revision;  // Of those that are not compacted each is there.
