@@ -46,8 +46,8 @@ class EvictionRace : public ServerTest {
   }
   Response evict_and(std::function<void()> meanwhile, const std::string& options = "{}") {
     cache_->first = std::move(meanwhile);
-    auto response = post(kPod + "/eviction", R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"},"deleteOptions":)" +
-                                                 options + "}");
+    auto response =
+        post(kPod + "/eviction", R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"},"deleteOptions":)" + options + "}");
     EXPECT_EQ(cache_->first, nullptr) << "nobody wrote to the pod";
     return response;
   }

@@ -143,9 +143,7 @@ TEST_F(ObjectCacheRestart, WhatIsReadInManyPartsComesBackAsItWas) {
   cache_.reset();
   CacheOptions options;
   int asked = 0;
-  options.has_room = [&]() -> Result<void> {
-    return ++asked == 3 ? invalid("too few") : Result<void>();
-  };
+  options.has_room = [&]() -> Result<void> { return ++asked == 3 ? invalid("too few") : Result<void>(); };
   const auto refused = ObjectCache::open(store::open_or_fail(directory_.file("s.db")), clock_, options, meta_of_json, true);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "too few");

@@ -328,7 +328,8 @@ TEST(Trial, VictimsOfAPodWithAGateAreThoseOfOneWithout) {
   }
 }
 
-/// Names are put in order once they have been compared often, in the middle of an attempt as well. A node that was not there then comes back.
+/// Names are put in order once they have been compared often, in the middle of an attempt as well. A node that was not there then comes
+/// back.
 TEST(Trial, WhatAnAttemptLearnsOfNamesEndsWithIt) {
   Stock stock;
   for (const char* name : {"c", "d", "e"}) stock.add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", name));

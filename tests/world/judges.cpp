@@ -106,9 +106,7 @@ class History {
     Pod now;
     if (!document.is_null()) {
       now = {std::string(json::get_string(document, {"metadata", "uid"})), std::string(json::get_string(document, {"spec", "nodeName"})),
-             takes_room(document) ? cpu_of(document) : 0,
-             is_leaving(document),
-             takes_room(document)};
+             takes_room(document) ? cpu_of(document) : 0, is_leaving(document), takes_room(document)};
     }
     Pod& before = pods_[record.key];
     if (before.uid == now.uid && !before.node.empty() && before.node != now.node)

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <future>
 
-#include "base/json_scan.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "cli/command/configuration.h"
@@ -16,6 +15,7 @@
 #include "cli/nodes/pod_programs.h"
 #include "cli/nodes/real_node.h"
 #include "cli/nodes/scenario_flag.h"
+#include "cli/nodes/simulated_taint.h"
 #include "cli/roles/autoscaler_role.h"
 #include "cli/roles/controllers_role.h"
 #include "cli/roles/roles.h"
@@ -24,7 +24,6 @@
 #include "cli/roles/up_dashboard.h"
 #include "cli/roles/up_descheduler.h"
 #include "cli/roles/up_queues.h"
-#include "client/response.h"
 #include "node/simulated/simulated_nodes.h"
 
 namespace berth::cli {
@@ -35,9 +34,6 @@ using node::simulated::SimulatedNodesOptions;
 
 /// Of one start alone; every other flag holds for the next start of the same data, unless it says something else.
 const std::set<std::string> kOfOneStart = {"--data-dir", "--validate", "--unsafe-no-sync"};
-constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
-
-json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
 
 /// Simulated nodes on a loop of their own.
 class NodesRole {
@@ -69,45 +65,6 @@ class NodesRole {
   client::Client client_;
   std::unique_ptr<SimulatedNodes> nodes_;
 };
-
-const model::Gvr kNodes{"", "v1", "nodes"};
-
-void taint_simulated(client::Client& client, const json::Value& node, bool is_wanted) {
-  if (!json::find(node, {"metadata", "annotations", "sim.berth.dev/fleet"})) return;
-  json::Array taints;
-  bool is_there = false;
-  for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
-    const bool own = json::get_string(taint, {"key"}) == kSimulatedTaint;
-    is_there = is_there || own;
-    if (!own) taints.push_back(taint);
-  }
-  if (is_there == is_wanted) return;
-  if (is_wanted) taints.push_back(simulated_taint());
-  client::Call patch{.verb = "patch", .gvr = kNodes, .name = std::string(json::get_string(node, {"metadata", "name"}))};
-  patch.content_type = "application/merge-patch+json";
-  patch.body = json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(taints)}}}});
-  if (const auto patched = client.call_and_wait(std::move(patch)); !patched) log::warning("up", "{}", patched.error().message);
-}
-
-/// Plain pods are for the real node where there is one: simulated nodes beside it (this fleet's and those kept from earlier starts) are
-/// tainted, and the taint is taken away where there is none.
-void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, bool is_wanted) {
-  client::Client client(transport, nullptr, "berth-up");
-  static const json::PathScanner kPage({"items", "metadata.continue"});
-  std::array<std::string_view, 2> page;
-  std::string next;
-  do {
-    // There may be a hundred thousand, which nobody has to take apart to see that they say nothing of it.
-    const auto answer =
-        client::send_and_wait(client, {.verb = "list", .gvr = kNodes, .query = "limit=500&continue=" + net::percent_encode(next)});
-    if (answer.status != 200 || !kPage.scan(answer.body, page)) return;
-    json::for_each_element(page[0], [&](std::string_view text) {
-      if (!is_wanted && text.find(kSimulatedTaint) == text.npos) return;
-      if (const auto node = json::parse(text)) taint_simulated(client, *node, is_wanted);
-    });
-    next = json::unquote(page[1]);
-  } while (!next.empty());
-}
 
 /// What does not concern the server alone.
 struct UpPlan {
