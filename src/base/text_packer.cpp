@@ -7,11 +7,11 @@
 namespace berth {
 namespace {
 
-/// What a text of this size takes beside a sample that is like it: what is its own in it, names, uids and times.
 constexpr int kLevel = -1;                   // Twice as fast to read as 1, for a tenth more bytes.
 constexpr std::size_t kUsesThatPay = 16;     // Preparing a sample takes as long as some ten texts.
 constexpr std::size_t kMostPrepared = 1024;  // Of 50 KB each.
 
+/// What a text of this size takes beside a sample that is like it: what is its own in it, names, uids and times.
 constexpr std::size_t well_packed(std::size_t size) { return 140 + size / 48; }
 
 std::string_view stem_of(std::string_view name) {

@@ -258,7 +258,7 @@ PodClass::Choice Engine::Impl::choose_by_name(PodClass& columns, std::vector<Nod
   how.first_by_name = false;
   how.random = nullptr;
   PodClass::Choice out = columns.choose(how);
-  name_order.learn_if_due(cluster, !random_before.empty());
+  name_order.learn_if_due(cluster, random_before.size());
   if (!equals.empty()) out.node = name_order.first(cluster, equals);
   if (tied != nullptr) tied->insert(tied->end(), equals.begin(), equals.end());
   return out;
@@ -419,7 +419,7 @@ void Engine::forget() {
 
 void Engine::begin_attempt() {
   if (impl_->random_before.empty()) {
-    impl_->name_order.learn_if_due(impl_->cluster, false);
+    impl_->name_order.learn_if_due(impl_->cluster, 0);
     if (impl_->index != nullptr) {
       impl_->sync();
       impl_->index->begin_attempt();
@@ -431,9 +431,8 @@ void Engine::end_attempt(bool draws_again) {
   BERTH_CHECK(!impl_->random_before.empty(), "an attempt ends that never began");
   if (draws_again) impl_->random = impl_->random_before.back();
   impl_->random_before.pop_back();
-  if (!impl_->random_before.empty()) return;
-  impl_->name_order.attempts_ended();
-  if (impl_->index == nullptr) return;
+  impl_->name_order.attempt_ended(impl_->random_before.size());
+  if (!impl_->random_before.empty() || impl_->index == nullptr) return;
   impl_->sync();
   impl_->index->end_attempt(draws_again);
 }

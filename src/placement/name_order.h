@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "placement/cluster.h"
@@ -19,15 +18,16 @@ namespace berth::placement {
 /// A node that an attempt has removed comes back as it was, and has to be known then: what is learned within an attempt ends with it.
 class NameOrder {
  public:
-  /// Names were compared often enough. `in_attempt`: one is open, which may have removed nodes.
-  void learn_if_due(const Cluster& cluster, bool in_attempt) {
+  /// Names were compared often enough. `attempts`: how many are open, within each other.
+  void learn_if_due(const Cluster& cluster, std::size_t attempts) {
     if (spent_ <= 4UL * cluster.slot_count()) return;
     learn(cluster);
-    is_of_attempt_ = in_attempt;
+    learned_in_ = attempts;
   }
-  /// None is open any more.
-  void attempts_ended() {
-    if (!std::exchange(is_of_attempt_, false)) return;
+  /// The innermost attempt is over; so many are open still.
+  void attempt_ended(std::size_t attempts) {
+    if (learned_in_ <= attempts) return;
+    learned_in_ = 0;
     ranks_ = nullptr;
     spent_ = SIZE_MAX / 2;  // It paid, and is due again.
   }
@@ -93,7 +93,7 @@ class NameOrder {
 
   std::shared_ptr<const Ranks> ranks_;
   std::size_t spent_ = 0;       ///< Names compared since.
-  bool is_of_attempt_ = false;  ///< The ranks may lack nodes that come back.
+  std::size_t learned_in_ = 0;  ///< So many attempts, which may have removed nodes.
 };
 
 }  // namespace berth::placement

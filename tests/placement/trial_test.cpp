@@ -346,6 +346,13 @@ TEST(Trial, WhatAnAttemptLearnsOfNamesEndsWithIt) {
       for (int i = 0; i < 20; ++i) EXPECT_EQ(first(), "c");
     }
     EXPECT_EQ(first(), "a") << "in round " << round;
+    const Attempt outer(trial);
+    {
+      const Attempt inner(trial);
+      stock.cluster.remove_node("a");
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(first(), "b");
+    }
+    EXPECT_EQ(first(), "a") << "the inner one is over";
     EXPECT_EQ(trial.best(pod).nodes.size(), 5U);
   }
 }
