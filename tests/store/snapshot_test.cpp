@@ -84,6 +84,9 @@ TEST(Snapshot, NeitherAStoreNorARestOfOnePassesForASnapshot) {
   std::filesystem::resize_file(dir.file("s"), std::filesystem::file_size(dir.file("s")) / 2);
   EXPECT_EQ(verify_snapshot(dir.file("s")).error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(verify_snapshot(dir.file("none")).error().code, ErrorCode::kNotFound);
+  std::ofstream(dir.file("text")) << std::string(4096, 't');
+  const std::string told = verify_snapshot(dir.file("text")).error().message;
+  EXPECT_NE(told.find("is damaged (PRAGMA application_id: file is not a database)"), std::string::npos) << told;
 }
 
 TEST(Snapshot, EachByteCounts) {
