@@ -48,11 +48,16 @@ TextPacker::~TextPacker() = default;
 
 void TextPacker::prepare(Family& family) {
   if (prepared_ == kMostPrepared) {
-    for (auto& [key, known] : families_) known.prepared = nullptr;
+    // Each has to earn it again: where more come in turn than there is room for, hardly any does.
+    for (auto& [key, known] : families_) {
+      known.prepared = nullptr;
+      known.uses = 0;
+    }
     prepared_ = 0;
   }
   family.prepared = std::make_shared<Prepared>(*family.sample);
   ++prepared_;
+  ++preparations_;
 }
 
 std::string_view TextPacker::compress(Family* beside, const std::string& text) {

@@ -19,6 +19,7 @@ class TextPacker {
   /// hardly get smaller, stay plain, as do those that are packed already. Returns the bytes that it saved.
   std::size_t pack(std::string_view resource, std::string_view name, const KeptText& text);
   [[nodiscard]] std::size_t families() const { return families_.size(); }
+  [[nodiscard]] std::size_t preparations() const { return preparations_; }  ///< Of samples, ever.
 
   static constexpr std::size_t kLeastBytes = 256, kMostSampleBytes = 64 * 1024, kMostFamilies = 8192;
 
@@ -37,7 +38,7 @@ class TextPacker {
 
   std::unique_ptr<Context> context_;
   std::unordered_map<std::string, Family> families_;
-  std::size_t prepared_ = 0;
+  std::size_t prepared_ = 0, preparations_ = 0;
 };
 
 }  // namespace berth

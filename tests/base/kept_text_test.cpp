@@ -46,6 +46,8 @@ TEST(KeptText, WhatIsPackedByManyFamiliesInTurnReadsAsItWas) {
       texts.push_back(std::make_shared<const KeptText>(pod_text(name_of(family), round, 700)));
       packer.pack("//pods/", name_of(family) + "-1", *texts.back());
     }
+  EXPECT_GE(packer.preparations(), 1000U) << "they are used often enough";
+  EXPECT_LE(packer.preparations(), 2U * kFamilies) << "preparing one takes as long as ten texts";
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto family = static_cast<int>(i % kFamilies), round = static_cast<int>(i / kFamilies);
     ASSERT_EQ(texts[i]->read().here(), pod_text(name_of(family), round, 700)) << name_of(family) << " in round " << round;

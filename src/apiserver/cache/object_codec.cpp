@@ -111,19 +111,24 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
   return found == kPlans.end() ? kPlans.at("") : found->second;
 }
 
-/// Those of the last few texts are known: thousands of objects have the same.
+model::Labels read_labels(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  json::for_each_member(text, [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
+  return model::Labels(std::move(pairs));
+}
+
+/// Those of the last few texts are known: thousands of objects have the same. Long ones are nobody else's, and not kept.
 model::Labels labels_of(std::string_view text) {
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view one) const { return std::hash<std::string_view>()(one); }
   };
-  constexpr std::size_t kMostKnown = 16'384;
+  constexpr std::size_t kMostKnown = 16'384, kMostBytes = 512;
+  if (text.size() > kMostBytes) return read_labels(text);
   thread_local std::unordered_map<std::string, model::Labels, Hash, std::equal_to<>> known;
   if (const auto found = known.find(text); found != known.end()) return found->second;
-  std::vector<std::pair<std::string, std::string>> pairs;
-  json::for_each_member(text, [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
   if (known.size() == kMostKnown) known.clear();
-  return known.emplace(text, std::move(pairs)).first->second;
+  return known.emplace(text, read_labels(text)).first->second;
 }
 
 }  // namespace

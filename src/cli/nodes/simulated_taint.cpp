@@ -44,7 +44,8 @@ void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, 
     // There may be a hundred thousand, which nobody has to take apart to see that they say nothing of it.
     const auto answer =
         client::send_and_wait(client, {.verb = "list", .gvr = kNodes, .query = "limit=500&continue=" + net::percent_encode(next)});
-    if (answer.status != 200 || !kPage.scan(answer.body, page)) return;
+    if (answer.status != 200 || !kPage.scan(answer.body, page))
+      return log::warning("up", "nodes were not looked through for the taint of simulated ones: {}", answer.body);
     json::for_each_element(page[0], [&](std::string_view text) {
       if (!is_wanted && text.find(kSimulatedTaint) == text.npos) return;
       if (const auto node = json::parse(text)) taint_simulated(client, *node, is_wanted);
