@@ -27,8 +27,8 @@ json::Value bare_pod(const PodInfo& pod) {
 
 /// A fork to be asked on another thread: it comes back to the loop's, which alone may let go of what forks share.
 using LentFork = std::shared_ptr<std::shared_ptr<placement::Trial>>;
-LentFork lend(placement::Trial& trial) {
-  return std::make_shared<std::shared_ptr<placement::Trial>>(std::make_shared<placement::Trial>(trial.fork()));
+LentFork lend(placement::Trial fork) {
+  return std::make_shared<std::shared_ptr<placement::Trial>>(std::make_shared<placement::Trial>(std::move(fork)));
 }
 
 }  // namespace
@@ -52,6 +52,7 @@ struct Scheduler::Impl : Guarded<Scheduler::Impl> {
   EventLoop& loop;
   Core core;
   std::unique_ptr<Worker> asker, binder;  ///< Where extenders are asked, and where they bind; null without any.
+  std::unique_ptr<Worker> beholder;       ///< Where others look at the cluster; null before the first does.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;  ///< By scheduler name.
   std::vector<Consulted> kinds;  ///< What this server serves of what plugins consult.
   std::unordered_map<Ask, TimerId> timers;
@@ -183,13 +184,14 @@ void Scheduler::Impl::carry_out(const AskForNode& question) {
     const std::string& name = core.cluster.node(one.node)->name;
     nodes.emplace(name, informers.get(kNodes).get("", name));
   }
-  asker->run([question, nodes = std::move(nodes), fork = lend(core.trial), extenders = core.extenders, answered = guarded(&Impl::answer)] {
-    Chosen chosen;
-    chosen.decision = extenders->choose((*fork)->cluster(), *question.info, question.object->document(), *question.evaluation,
-                                        [&](const std::string& name) { return document_of(nodes, name, nameless_node(name)); });
-    chosen.node_name = chosen.decision.node_name;
-    return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, chosen); };
-  });
+  asker->run(
+      [question, nodes = std::move(nodes), fork = lend(core.trial.fork()), extenders = core.extenders, answered = guarded(&Impl::answer)] {
+        Chosen chosen;
+        chosen.decision = extenders->choose((*fork)->cluster(), *question.info, question.object->document(), *question.evaluation,
+                                            [&](const std::string& name) { return document_of(nodes, name, nameless_node(name)); });
+        chosen.node_name = chosen.decision.node_name;
+        return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, chosen); };
+      });
 }
 
 void Scheduler::Impl::carry_out(const AskForVictims& question) {
@@ -197,12 +199,13 @@ void Scheduler::Impl::carry_out(const AskForVictims& question) {
   for (const placement::Candidate& candidate : question.candidates)
     for (const placement::PodInfoPtr& victim : candidate.victims)
       pods.emplace(victim->key, informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name));
-  asker->run([question, pods = std::move(pods), fork = lend(core.trial), extenders = core.extenders, answered = guarded(&Impl::answer)] {
-    const Extenders::Documents whole{[&](const PodInfo& pod) { return document_of(pods, pod.key, bare_pod(pod)); }, nameless_node};
-    LeftVictims left =
-        extenders->process_preemption((*fork)->cluster(), *question.info, question.object->document(), question.candidates, whole);
-    return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, left); };
-  });
+  asker->run(
+      [question, pods = std::move(pods), fork = lend(core.trial.fork()), extenders = core.extenders, answered = guarded(&Impl::answer)] {
+        const Extenders::Documents whole{[&](const PodInfo& pod) { return document_of(pods, pod.key, bare_pod(pod)); }, nameless_node};
+        LeftVictims left =
+            extenders->process_preemption((*fork)->cluster(), *question.info, question.object->document(), question.candidates, whole);
+        return [=, fork = std::exchange(*fork, nullptr)] { answered(question.id, left); };
+      });
 }
 
 void Scheduler::Impl::carry_out(const AskToBind& question) {
@@ -231,8 +234,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
       if (!extenders) return std::unexpected(extenders.error());
       impl->core.extenders = std::move(*extenders);
     }
-    impl->asker = std::make_unique<Worker>(impl->loop, "extenders", options.extender_executor);
-    impl->binder = std::make_unique<Worker>(impl->loop, "extender-bind", options.extender_executor);
+    impl->asker = std::make_unique<Worker>(impl->loop, "extenders", options.aside);
+    impl->binder = std::make_unique<Worker>(impl->loop, "extender-bind", options.aside);
   }
   for (const placement::Profile& profile : options.profiles) {
     client::EventRecorderOptions recorder;
@@ -245,6 +248,18 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
 }
 
 void Scheduler::start() { impl_->subscribe(); }
+
+void Scheduler::consult(Look look) {
+  Impl& self = *impl_;
+  self.loop.assert_on_loop();
+  if (!self.beholder) self.beholder = std::make_unique<Worker>(self.loop, "looks", self.core.options.aside);
+  // Of the cluster alone: the columns are the scheduler's own.
+  auto fork = lend(placement::Trial::on_fork(self.core.cluster, self.core.trial.profiles()));
+  self.beholder->run([look = std::move(look), fork = std::move(fork)] {
+    auto after = look((*fork)->cluster());
+    return [after = std::move(after), fork = std::exchange(*fork, nullptr)] { after(); };
+  });
+}
 
 void Scheduler::lead(bool is_leader) { impl_->at_present().lead(is_leader); }
 void Scheduler::forget() { impl_->core.trial.forget(); }

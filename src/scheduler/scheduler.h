@@ -36,10 +36,10 @@ struct SchedulerOptions {
   placement::EngineOptions engine;
   placement::PreemptionOptions preemption;
   std::vector<config::Extender> extenders;
-  /// How extenders are asked, and what runs the asking, which may block; empty: over HTTP, on threads of the scheduler's own. Tests give
-  /// both.
+  /// How extenders are asked, and what runs what may take long (asking them, looks at the cluster); empty: over HTTP, on threads of the
+  /// scheduler's own. Tests give both.
   Extenders::Post extender_post;
-  Worker::Executor extender_executor;
+  Worker::Executor aside;
   std::size_t max_bindings_in_flight = 512;    ///< Bindings under way at once; the cycle waits beyond.
   std::size_t cycles_per_turn = 128;           ///< Decisions made before the loop gets to other work.
   std::shared_ptr<const GroupOptions> groups;  ///< Null: all of them are on.
@@ -63,6 +63,10 @@ class Scheduler {
   void start();
   /// With leader election: begins and stops deciding. Without: call lead(true) at once.
   void lead(bool is_leader);
+  /// A look at the cluster as decisions are made on it. `look` runs on a thread of its own, on a fork of what is there now, while decisions
+  /// go on; what it returns runs on the loop. One look after the other.
+  using Look = std::function<std::function<void()>(const placement::Cluster& cluster)>;
+  void consult(Look look);
   /// Memory is short: what makes decisions faster is given back, and made anew as it is needed.
   void forget();
   [[nodiscard]] bool has_synced() const;

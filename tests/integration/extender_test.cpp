@@ -23,7 +23,7 @@ class SlowExtender : public ::testing::Test {
       asked_.push_back(verb + " " + std::string(json::get_string(*json::parse(body), {"Pod", "metadata", "name"})));
       return answer_(*json::parse(body));
     };
-    out.scheduler.extender_executor = [this](std::function<void()> job) { jobs_.push_back(std::move(job)); };
+    out.scheduler.aside = [this](std::function<void()> job) { jobs_.push_back(std::move(job)); };
     return out;
   }
   /// The extender answers what it was asked first.

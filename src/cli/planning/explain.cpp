@@ -17,8 +17,10 @@
 #include "cli/planning/placement_commands.h"
 #include "cli/planning/placement_input.h"
 #include "cli/planning/pod_manifests.h"
+#include "cli/planning/pod_question.h"
 #include "cli/planning/pool_view.h"
 #include "cli/planning/scaling_view.h"
+#include "client/list_all.h"
 #include "placement/groups/group_placement.h"
 
 namespace berth::cli {
@@ -45,16 +47,6 @@ bool is_pod_word(const std::string& word) { return word == "pod" || word == "pod
 bool is_group_word(const std::string& word) { return word == "podgroup" || word == "podgroups"; }
 bool is_node_word(const std::string& word) { return word == "node" || word == "nodes" || word == "no"; }
 
-/// Of a pod that waits with its group: a node that fits the pod alone is not all that it needs. Empty for others.
-std::string words_of_group(const json::Value& pod) {
-  const std::string_view group = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
-  if (group.empty() || !json::get_string(pod, {"spec", "nodeName"}).empty()) return {};
-  return fmt::format(
-      "It is one of the PodGroup {}, and this answer is about the pod alone: the scheduler places enough pods of a gang at once, or none, "
-      "and tries none of them before the group and its minCount of pods are there.",
-      group);
-}
-
 /// Of a PodGroup: what the pods that wait would need to be placed together. Nullopt: there is none of the key.
 std::optional<placement::GroupExplanation> explain_group_of(PlacementInput& input, const GroupInput& groups, const std::string& key) {
   const placement::GroupToExplain question = groups.question(key);
@@ -67,23 +59,6 @@ GroupInput groups_of(const PlacementInput& input) {
   GroupInput out(input.cluster.era());
   for (const json::Value& object : input.grouped) out.add(object);
   return out;
-}
-
-/// What its PodScheduled condition says against the verdict, or nothing.
-std::string contradiction_of(const json::Value& pod, const placement::Explanation& explanation) {
-  if (explanation.verdict != placement::Explanation::Verdict::kFits) return {};
-  if (std::string group = words_of_group(pod); !group.empty()) return group;
-  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
-    if (json::get_string(condition, {"type"}) != "PodScheduled" || json::get_string(condition, {"status"}) != "False") continue;
-    return fmt::format(
-        "The scheduler says otherwise: PodScheduled is False ({}) since {}: {}\nOne of the two is not up to date: the cluster changed and "
-        "the "
-        "scheduler has not tried again yet, or no scheduler named {} runs, or it runs by another configuration than this answer "
-        "(--config FILE answers by the one you give).",
-        json::get_string(condition, {"reason"}), json::get_string(condition, {"lastTransitionTime"}),
-        json::get_string(condition, {"message"}), explanation.scheduler);
-  }
-  return {};
 }
 
 /// One pod that is asked about, as the server or the file has it.
@@ -196,19 +171,6 @@ Result<std::vector<Asked>> asked_pods(const ExplainFlags& flags, const Placement
   return out;
 }
 
-void print(const placement::Explanation& explanation, const std::optional<placement::GroupExplanation>& group, const std::string& output) {
-  std::string text;
-  if (output == "json") {
-    json::Value document = placement::to_json(explanation);
-    if (group) json::set(document, {"group"}, placement::to_json(*group));
-    text = json::serialize_pretty(document);
-  } else {
-    text = placement::to_text(explanation, output == "wide");
-    if (group) text += "\n" + placement::to_text(*group);
-  }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 int explain_group_named(const ExplainFlags& flags, const std::string& name) {
   auto input = read_placement_input(flags.placement);
   if (!input) return report(input.error());
@@ -236,6 +198,8 @@ int explain_group_named(const ExplainFlags& flags, const std::string& name) {
 std::vector<json::Value> scaled_objects(const ExplainFlags& flags, const PlacementInput& input) {
   if (!flags.placement.cluster_files.empty()) return input.objects;
   auto session = Session::open(flags.placement.connection);
+  if (session)
+    if (const auto scaled = is_scaled((*session)->client()); scaled && !*scaled) return {};
   auto live = session ? read_scaling_objects((*session)->client()) : Result<std::vector<json::Value>>(std::unexpected(session.error()));
   auto pools = live ? read_live_pools((*session)->client(), *live) : Result<void>(std::unexpected(live.error()));
   if (pools) return std::move(*live);
@@ -295,8 +259,16 @@ Growth growth_of(const ExplainFlags& flags, const PlacementInput& input, const s
   return {scaling_of(documents, input), pools_of(flags, documents, input, asked)};
 }
 
+/// Profiles, and of files the objects: the cluster itself is not read.
+Result<PlacementInput> read_profiles(const PlacementFlags& flags) {
+  if (!flags.cluster_files.empty()) return read_placement_input(flags);
+  auto session = Session::open(flags.connection);
+  if (!session) return std::unexpected(session.error());
+  return read_placement_config(flags, flags.has_configuration() ? KnownSchedulers{} : read_known_schedulers((*session)->client()));
+}
+
 int explain_node_of(const ExplainFlags& flags, const std::string& name) {
-  auto input = read_placement_input(flags.placement);
+  auto input = read_profiles(flags.placement);
   if (!input) return report(input.error());
   const std::vector<json::Value> documents = scaled_objects(flags, *input);
   if (const auto pools = pools_of(flags, documents, *input, {}))
@@ -313,6 +285,65 @@ int explain_node_of(const ExplainFlags& flags, const std::string& name) {
   if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
   std::fwrite(words.data(), 1, words.size(), stdout);
   return 0;
+}
+
+/// Prints the answers, a pod's each, and who would add a node for those that wait.
+int tell(const ExplainFlags& flags, const PlacementInput& input, const std::vector<Asked>& pods, const std::vector<std::string>& answers) {
+  Growth growth;
+  if (flags.output != "json" && std::ranges::any_of(pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
+    growth = growth_of(flags, input, pods);
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const std::string text =
+        (i > 0 && flags.output != "json" ? "\n" : "") + answers[i] + (flags.output == "json" ? "" : growth.words_about(*pods[i].pod));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return 0;
+}
+
+/// By the scheduler that runs in the server's process, which has the cluster; nullopt: it does not answer about all of them.
+std::optional<int> explain_by_running(const ExplainFlags& flags, const std::vector<json::Value>& documents) {
+  if (!flags.placement.cluster_files.empty() || flags.placement.has_configuration()) return std::nullopt;
+  auto session = Session::open(flags.placement.connection);
+  auto input = session ? read_profiles(flags.placement) : Result<PlacementInput>(std::unexpected(session.error()));
+  if (!input) return std::nullopt;
+  client::Client& client = (*session)->client();
+  // What admission would make of a manifest's priority.
+  if (!flags.pod_files.empty() &&
+      !client::list_all(client, "scheduling.k8s.io", "priorityclasses", [&](const json::Value& one) { input->cluster.upsert(one); }))
+    return std::nullopt;
+  const auto pods = asked_pods(flags, *input, documents, {});
+  if (!pods) return std::nullopt;
+  std::vector<std::string> answers;
+  for (const Asked& asked : *pods) {
+    auto answer = ask_running_scheduler(client, {asked.document, flags.output, flags.budgets_are_hard});
+    if (!answer) return std::nullopt;
+    answers.push_back(std::move(*answer));
+  }
+  return tell(flags, *input, *pods, answers);
+}
+
+/// By the whole cluster, as it is read for this answer, or by the files' one.
+int explain_by_reading(const ExplainFlags& flags, std::vector<json::Value> documents, const std::string& name) {
+  std::string scheduler;
+  for (const json::Value& document : documents)
+    if (scheduler.empty()) scheduler = json::get_string(document, {"spec", "schedulerName"});
+  auto read = read_placement_input(flags.placement, scheduler.empty() ? "default-scheduler" : scheduler);
+  if (!read) return report(read.error());
+  PlacementInput& input = keep_to_the_end(std::move(*read));
+  warn_of_ignored(input);
+  const auto pods = asked_pods(flags, input, std::move(documents), name);
+  if (!pods) return report(pods.error());
+  tell_notes(input);
+  const GroupInput groups = groups_of(input);
+  std::vector<std::string> answers;
+  for (const Asked& asked : *pods) {
+    const std::string group = model::pod_group_key(asked.document);
+    answers.push_back(answer_of({asked.document, flags.output, flags.budgets_are_hard || input.budgets_are_hard},
+                                input.framework_for(*asked.pod), input.cluster,
+                                input.sources.find(input.profile_for(asked.pod->view().scheduler_name))->second,
+                                group.empty() ? std::nullopt : explain_group_of(input, groups, group)));
+  }
+  return tell(flags, input, *pods, answers);
 }
 
 }  // namespace
@@ -344,36 +375,8 @@ int run_explain(const std::vector<std::string>& args) {
 
   auto documents = asked_documents(flags, name);
   if (!documents) return report(documents.error());
-  std::string scheduler;
-  for (const json::Value& document : *documents)
-    if (scheduler.empty()) scheduler = json::get_string(document, {"spec", "schedulerName"});
-  auto read = read_placement_input(flags.placement, scheduler.empty() ? "default-scheduler" : scheduler);
-  if (!read) return report(read.error());
-  PlacementInput* const input = &keep_to_the_end(std::move(*read));
-  warn_of_ignored(*input);
-  auto pods = asked_pods(flags, *input, std::move(*documents), name);
-  if (!pods) return report(pods.error());
-  tell_notes(*input);
-
-  placement::ExplainOptions options;
-  options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;
-  Growth growth;
-  if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
-    growth = growth_of(flags, *input, *pods);
-  bool is_first = true;
-  const GroupInput groups = groups_of(*input);
-  for (const Asked& asked : *pods) {
-    if (!is_first && flags.output != "json") std::printf("\n");
-    is_first = false;
-    auto explanation = placement::explain(input->framework_for(*asked.pod), input->cluster, asked.pod, options);
-    explanation.configuration = input->sources.find(input->profile_for(asked.pod->view().scheduler_name))->second;
-    explanation.contradiction = contradiction_of(asked.document, explanation);
-    const std::string group = model::pod_group_key(asked.document);
-    print(explanation, group.empty() ? std::nullopt : explain_group_of(*input, groups, group), flags.output);
-    const std::string words = growth.words_about(*asked.pod);
-    std::fwrite(words.data(), 1, words.size(), stdout);
-  }
-  return 0;
+  if (const auto code = explain_by_running(flags, *documents)) return *code;
+  return explain_by_reading(flags, std::move(*documents), name);
 }
 
 }  // namespace berth::cli

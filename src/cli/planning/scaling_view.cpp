@@ -1,8 +1,24 @@
 #include "cli/planning/scaling_view.h"
 
 #include "client/list_all.h"
+#include "pools/crds.h"
 
 namespace berth::cli {
+
+Result<bool> is_scaled(client::Client& client) {
+  const auto has_any = [&](const client::Gvr& gvr) -> Result<bool> {
+    const auto listed = client.list_and_wait(gvr, "", {.label_selector = {}, .field_selector = {}, .limit = 1});
+    if (!listed && listed.error().code == 404) return false;
+    if (!listed) return invalid(listed.error().message);
+    return !listed->items.empty();
+  };
+  for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds())
+    if (one.kind == "ClusterAutoscaler")
+      if (auto any = has_any(one.gvr); !any || *any) return any;
+  for (const pools::OwnKind& one : pools::own_kinds())
+    if (one.kind == "NodePool") return has_any(one.gvr);
+  return false;
+}
 
 Result<std::vector<json::Value>> read_scaling_objects(client::Client& client, std::optional<model::ApiStatus>* refused) {
   std::vector<json::Value> out;

@@ -19,6 +19,9 @@ struct ScalingView {
   autoscaler::Patience patience;  ///< As configured.
 };
 
+/// Whether anybody adds nodes to the cluster, or takes them away: it has a ClusterAutoscaler or a NodePool. For who would read all pods
+/// next.
+Result<bool> is_scaled(client::Client& client);
 /// Everything that the autoscaler watches, as far as the server serves it. `refused` gets what the server said, where it gave a kind not.
 Result<std::vector<json::Value>> read_scaling_objects(client::Client& client, std::optional<model::ApiStatus>* refused = nullptr);
 /// The ClusterAutoscaler of the documents, the one named default first.

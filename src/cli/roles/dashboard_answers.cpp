@@ -4,9 +4,9 @@
 
 #include "autoscaler/advice.h"
 #include "cli/planning/placement_input.h"
+#include "cli/planning/pod_question.h"
 #include "cli/planning/scaling_view.h"
 #include "cli/planning/whatif_input.h"
-#include "placement/explain.h"
 
 namespace berth::cli {
 namespace {
@@ -14,6 +14,7 @@ namespace {
 /// One pass of the autoscaler in thought; an error where nobody wants scaling, or where the server gives not all (`refused`).
 Result<ScalingView> scaling_of_live(client::Client& client, const placement::Profiles& profiles,
                                     std::optional<model::ApiStatus>* refused = nullptr) {
+  if (const auto scaled = is_scaled(client); scaled && !*scaled) return std::unexpected(scaling_options_of({}).error());
   auto documents = read_scaling_objects(client, refused);
   if (!documents) return std::unexpected(documents.error());
   auto options = scaling_options_of(*documents);
@@ -37,28 +38,34 @@ void add_notes(json::Value& explanation, const std::vector<std::string>& sentenc
   explanation.get_object()["notes"] = std::move(notes);
 }
 
+/// By the scheduler that runs in the server's process, or by the whole cluster, read for this.
 Answer explain_live(const PlacementFlags& flags, const std::string& ns, const std::string& name) {
   auto session = Session::open(flags.connection);
   if (!session) return std::unexpected(session.error());
-  const auto document = (*session)->client().get_and_wait({"", "v1", "pods"}, ns, name);
+  client::Client& client = (*session)->client();
+  auto document = client.get_and_wait({"", "v1", "pods"}, ns, name);
   if (!document) return std::unexpected(Failure(document.error()));
-  const std::string scheduler(json::get_string(*document, {"spec", "schedulerName"}));
+  const bool waits = json::get_string(*document, {"spec", "nodeName"}).empty();
+  const std::string scheduler(json::get_string(*document, {"spec", "schedulerName"}, "default-scheduler"));
+  PodQuestion question{std::move(*document), "page", false};
+  std::optional<std::string> text = ask_running_scheduler(client, question);
   std::optional<model::ApiStatus> refused;
-  auto input = read_placement_input(flags, scheduler.empty() ? "default-scheduler" : scheduler, &refused);
+  auto input =
+      text ? read_placement_config(flags, read_known_schedulers(client), scheduler) : read_placement_input(flags, scheduler, &refused);
   if (!input) return std::unexpected(failure_of(input.error(), refused));
-  const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(*document)), input->cluster.era());
-  placement::ExplainOptions options;
-  options.preemption.budgets_are_hard = input->budgets_are_hard;
-  auto explanation = placement::explain(input->framework_for(*pod), input->cluster, pod, options);
-  explanation.configuration = input->sources.find(input->profile_for(pod->view().scheduler_name))->second;
-  json::Value out = placement::to_json(explanation);
-  out.get_object()["text"] = placement::to_text(explanation, false);
-  add_notes(out, input->unread);
-  if (!pod->view().node_name.empty()) return out;
-  const auto scaling = scaling_of_live((*session)->client(), input->profiles_for_all());
-  out.get_object()["growth"] =
-      scaling ? autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, pod->key) : scaling.error().message;
-  return out;
+  if (!text) {
+    const std::string profile = input->profile_for(scheduler);
+    question.budgets_are_hard = input->budgets_are_hard;
+    text = answer_of(question, input->profiles.find(profile), input->cluster, input->sources.find(profile)->second);
+  }
+  auto out = json::parse(*text);
+  if (!out) return std::unexpected(out.error());
+  add_notes(*out, input->unread);
+  if (!waits) return std::move(*out);
+  const auto scaling = scaling_of_live(client, input->profiles_for_all());
+  out->get_object()["growth"] = scaling ? autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, ns + "/" + name)
+                                        : scaling.error().message;
+  return std::move(*out);
 }
 
 Answer node_live(const PlacementFlags& flags, const std::string& name) {

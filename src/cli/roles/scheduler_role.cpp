@@ -141,6 +141,43 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
   return out;
 }
 
+/// By which the pod is placed, when this scheduler can say all about it now.
+model::ApiResult<placement::Profile> SchedulerRole::profile_for(const PodQuestion& question) const {
+  constexpr std::size_t kMostAsked = 16;
+  const auto refuse = [](int code, const char* reason, std::string message) {
+    model::ApiStatus status;
+    status.code = code;
+    status.reason = reason;
+    status.message = std::move(message);
+    return std::unexpected(std::move(status));
+  };
+  if (!scheduler_ || !scheduler_->has_synced()) return refuse(503, "ServiceUnavailable", "the scheduler does not know the cluster yet");
+  if (asked_ >= kMostAsked) return refuse(429, "TooManyRequests", "so many questions wait that another has to come later");
+  if (!model::pod_group_key(question.pod).empty()) return refuse(404, "NotFound", "pods of groups are not explained here");
+  const std::string name(json::get_string(question.pod, {"spec", "schedulerName"}, "default-scheduler"));
+  for (const placement::Profile& profile : options_.profiles)
+    if (profile.scheduler_name == name) return profile;
+  return refuse(404, "NotFound", fmt::format("no profile of this scheduler is called {}", name));
+}
+
+void SchedulerRole::explain(PodQuestion question, std::function<void(model::ApiResult<std::string>)> done) {
+  loop_.post([this, question = std::move(question), done = std::move(done)]() mutable {
+    auto profile = profile_for(question);
+    if (!profile) return done(std::unexpected(profile.error()));
+    question.budgets_are_hard |= options_.preemption.budgets_are_hard;
+    ++asked_;
+    scheduler_->consult([this, question = std::move(question), profile = std::move(*profile), done](const placement::Cluster& cluster) {
+      // Plugins keep what they found for themselves: this thread has its own.
+      const auto framework = placement::Framework::create(profile);
+      if (framework)
+        done(answer_of(question, *framework, cluster, KnownSchedulers::source_of(profile.scheduler_name)));
+      else
+        done(std::unexpected(model::internal_error(framework.error().message)));
+      return [this] { --asked_; };
+    });
+  });
+}
+
 Result<void> SchedulerRole::start_on_loop() {
   informers_ = std::make_unique<client::InformerFactory>(client_);
   auto created = scheduler::Scheduler::create(client_, *informers_, options_);

@@ -6,6 +6,7 @@
 
 #include "apiserver/admission/config.h"
 #include "cli/command/compatibility.h"
+#include "cli/planning/pod_question.h"
 #include "cli/planning/scheduler_configuration.h"
 #include "cli/roles/component_port.h"
 #include "client/leader_election.h"
@@ -61,11 +62,15 @@ class SchedulerRole {
       if (scheduler_) scheduler_->forget();
     });
   }
+  /// Answers by the cluster and the profiles that pods are placed by, on a thread of its own; `done` comes from any. An error where that
+  /// cannot be: 404 for pods of other schedulers and of groups, 429 while many ask, 503 before the cluster is known. Any thread.
+  void explain(PodQuestion question, std::function<void(model::ApiResult<std::string>)> done);
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 
  private:
   Result<void> start_on_loop();
+  [[nodiscard]] model::ApiResult<placement::Profile> profile_for(const PodQuestion& question) const;
   /// On the loop. A leader publishes the configuration it decides by.
   void lead(bool is_leader);
   std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election,
@@ -79,6 +84,7 @@ class SchedulerRole {
   client::Client client_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::size_t asked_ = 0;  ///< Questions under way. On the loop.
 };
 
 }  // namespace berth::cli

@@ -52,6 +52,7 @@ struct ServerPlan {
   /// Called on the server's loop when memory gets tight (apiserver::ServerOptions). May be empty.
   std::function<void()> on_memory_tight;
   std::string data_dir;
+  std::shared_ptr<net::Handler> placement_pages;  ///< Below /debug/placement; null: nothing there.
 };
 
 /// The flags of `berth server`; `berth up` has them too.

@@ -209,6 +209,7 @@ void ServerRole::Start::mount_pages() {
                                             .paths = {"/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"},
                                             .profiling = flags.profiling});
   for (const char* page : {"/debug/pprof", "/flagz", "/statusz"}) role.api_->mount(page, debug, false);
+  if (plan.placement_pages) role.api_->mount("/debug/placement", plan.placement_pages, false);
 }
 
 Result<void> ServerRole::Start::listen() {

@@ -18,6 +18,7 @@
 #include "cli/nodes/simulated_taint.h"
 #include "cli/roles/autoscaler_role.h"
 #include "cli/roles/controllers_role.h"
+#include "cli/roles/placement_pages.h"
 #include "cli/roles/roles.h"
 #include "cli/roles/scheduler_role.h"
 #include "cli/roles/server_role.h"
@@ -213,7 +214,10 @@ Result<NodesChoice> choose_nodes(const RealNodeFlags& real, bool nodes_given, Si
 class UpCluster {
  public:
   UpCluster(UpFlags& flags, UpPlan& plan, NodesChoice choice) : flags_(flags), plan_(plan), choice_(std::move(choice)) {}
-  ~UpCluster() { relief_->set({}); }
+  ~UpCluster() {
+    relief_->set({});
+    placement_pages_->set({});
+  }
 
   Result<void> start_server(const RememberedFlags& remembered);
   void start_simulated_nodes();
@@ -256,6 +260,7 @@ class UpCluster {
     std::function<void()> call_ BERTH_GUARDED_BY(mutex_);
   };
   std::shared_ptr<Relief> relief_ = std::make_shared<Relief>();
+  std::shared_ptr<PlacementPages> placement_pages_ = std::make_shared<PlacementPages>();
   std::unique_ptr<ServerRole> server_;
   std::unique_ptr<NodesRole> nodes_;
   std::unique_ptr<ControllersRole> controllers_;
@@ -273,6 +278,7 @@ class UpCluster {
 
 Result<void> UpCluster::start_server(const RememberedFlags& remembered) {
   plan_.server.on_memory_tight = [relief = relief_] { (*relief)(); };
+  plan_.server.placement_pages = placement_pages_;
   // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
   auto started = ServerRole::start(
       flags_.server, plan_.server,
@@ -314,6 +320,7 @@ Result<void> UpCluster::start_scheduler() {
                                                as("system:kube-scheduler"));
   scheduler_->publish(published_of(plan_.scheduler_config, flags_.scheduler.hard_budgets));
   relief_->set([this] { scheduler_->forget(); });
+  placement_pages_->set([this](PodQuestion question, auto done) { scheduler_->explain(std::move(question), std::move(done)); });
   return scheduler_->start();
 }
 

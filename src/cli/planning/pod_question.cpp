@@ -1,0 +1,101 @@
+#include "cli/planning/pod_question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+
+#include "client/client.h"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOutputs = {"text", "wide", "json", "page"};
+
+/// Of a pod that waits with its group: a node that fits the pod alone is not all that it needs. Empty for others.
+std::string words_of_group(const json::Value& pod) {
+  const std::string_view group = json::get_string(pod, {"spec", "schedulingGroup", "podGroupName"});
+  if (group.empty() || !json::get_string(pod, {"spec", "nodeName"}).empty()) return {};
+  return fmt::format(
+      "It is one of the PodGroup {}, and this answer is about the pod alone: the scheduler places enough pods of a gang at once, or none, "
+      "and tries none of them before the group and its minCount of pods are there.",
+      group);
+}
+
+/// What its PodScheduled condition says against the verdict, or nothing.
+std::string contradiction_of(const json::Value& pod, const placement::Explanation& explanation) {
+  if (explanation.verdict != placement::Explanation::Verdict::kFits) return {};
+  if (std::string group = words_of_group(pod); !group.empty()) return group;
+  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
+    if (json::get_string(condition, {"type"}) != "PodScheduled" || json::get_string(condition, {"status"}) != "False") continue;
+    return fmt::format(
+        "The scheduler says otherwise: PodScheduled is False ({}) since {}: {}\nOne of the two is not up to date: the cluster changed and "
+        "the "
+        "scheduler has not tried again yet, or no scheduler named {} runs, or it runs by another configuration than this answer "
+        "(--config FILE answers by the one you give).",
+        json::get_string(condition, {"reason"}), json::get_string(condition, {"lastTransitionTime"}),
+        json::get_string(condition, {"message"}), explanation.scheduler);
+  }
+  return {};
+}
+
+std::string rendered(const placement::Explanation& explanation, const std::optional<placement::GroupExplanation>& group,
+                     const std::string& output) {
+  if (output == "text" || output == "wide") {
+    std::string text = placement::to_text(explanation, output == "wide");
+    if (group) text += "\n" + placement::to_text(*group);
+    return text;
+  }
+  json::Value document = placement::to_json(explanation);
+  if (group) json::set(document, {"group"}, placement::to_json(*group));
+  if (output != "page") return json::serialize_pretty(document);
+  json::set(document, {"text"}, json::Value(placement::to_text(explanation, false)));
+  return json::serialize(document);
+}
+
+}  // namespace
+
+std::string PodQuestion::body() const {
+  return json::serialize(json::Object{{"pod", pod}, {"output", output}, {"hardBudgets", budgets_are_hard}});
+}
+
+Result<PodQuestion> PodQuestion::parse(std::string_view body) {
+  auto document = json::parse(body);
+  if (!document) return std::unexpected(document.error());
+  json::Value* const pod = json::find(*document, {"pod"});
+  if (pod == nullptr || json::get_string(*pod, {"metadata", "name"}).empty()) return invalid("pod: a whole pod with a name is wanted");
+  PodQuestion out;
+  out.output = json::get_string(*document, {"output"}, "text");
+  if (std::ranges::find(kOutputs, out.output) == kOutputs.end())
+    return invalid(fmt::format("output: \"{}\" is none of text, wide, json and page", out.output));
+  out.budgets_are_hard = json::get_bool(*document, {"hardBudgets"});
+  out.pod = std::move(*pod);
+  return out;
+}
+
+std::string answer_of(const PodQuestion& question, const placement::FrameworkPtr& framework, const placement::Cluster& cluster,
+                      const std::string& configuration, const std::optional<placement::GroupExplanation>& group) {
+  const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(question.pod)), cluster.era());
+  placement::ExplainOptions options;
+  options.preemption.budgets_are_hard = question.budgets_are_hard;
+  auto explanation = placement::explain(framework, cluster, pod, options);
+  explanation.configuration = configuration;
+  explanation.contradiction = contradiction_of(question.pod, explanation);
+  return rendered(explanation, group, question.output);
+}
+
+std::optional<std::string> ask_running_scheduler(client::Client& client, const PodQuestion& question) {
+  net::HttpRequest request;
+  request.method = "POST";
+  request.path = kPodQuestionPath;
+  request.headers.add("Content-Type", "application/json");
+  request.body = question.body();
+  std::promise<net::HttpResponse> answered;
+  client.transport()->send(std::move(request), [&](net::HttpResponse response) { answered.set_value(std::move(response)); });
+  net::HttpResponse response = answered.get_future().get();
+  if (response.status != 200) return std::nullopt;
+  return std::move(response.body);
+}
+
+}  // namespace berth::cli

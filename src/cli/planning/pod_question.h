@@ -1,0 +1,39 @@
+// What is asked about one pod, and the answer over a cluster: of a command that has read one, and of the scheduler that keeps one (SPEC
+// I3).
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "placement/explain.h"
+#include "placement/groups/group_explain.h"
+
+namespace berth::client {
+class Client;
+}
+
+namespace berth::cli {
+
+/// Where a server answers such questions (POST), when a scheduler runs in its process; by default to system:masters alone.
+inline constexpr std::string_view kPodQuestionPath = "/debug/placement/explain";
+
+/// Of one pod: where may it go, and why?
+struct PodQuestion {
+  json::Value pod;                         ///< Whole: as the server has it, or as admission would complete it.
+  std::string output = "text";             ///< "text", "wide" (text, with every node), "json", or "page" (json with the text in it).
+  bool budgets_are_hard = false;           ///< No eviction that breaks a disruption budget is planned.
+  [[nodiscard]] std::string body() const;  ///< As it is sent.
+  static Result<PodQuestion> parse(std::string_view body);
+};
+
+/// The answer, as `output` wants it. `configuration`: where the profile is from. `group`: of the pod's group, where it has one.
+std::string answer_of(const PodQuestion& question, const placement::FrameworkPtr& framework, const placement::Cluster& cluster,
+                      const std::string& configuration, const std::optional<placement::GroupExplanation>& group = std::nullopt);
+
+/// The answer of the scheduler that runs in the server's process; nullopt where there is none, it does not place such pods, or the user may
+/// not ask it: then who asks reads the cluster. Blocks.
+std::optional<std::string> ask_running_scheduler(client::Client& client, const PodQuestion& question);
+
+}  // namespace berth::cli
