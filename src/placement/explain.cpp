@@ -14,6 +14,8 @@
 namespace berth::placement {
 namespace {
 
+constexpr std::size_t kMostNamed = 10;  ///< Of nodes that are as good, in a sentence.
+
 /// How far a node is from taking the pod: another node than the pod names is furthest, then one that no eviction helps; then by number of
 /// rejections and size of shortage.
 using Distance = std::tuple<bool, bool, std::size_t, double>;
@@ -135,7 +137,7 @@ void Explainer::placed() {
       out_.notes.push_back(report.would_refuse);
   if (!out_.notes.empty()) out_.notes.emplace_back("the scheduler's plugin NodeResourceTopologyMatch keeps pods away from such nodes");
   out_.verdict = out_.current_node.empty() ? Explanation::Verdict::kFits : Explanation::Verdict::kRuns;
-  const std::string best = fmt::format("{}", fmt::join(out_.best_nodes, ", "));
+  const std::string best = some_of(out_.best_nodes, kMostNamed);
   if (out_.current_node.empty()) {
     out_.summary =
         fmt::format("{} fits on {} of {} nodes; the best is {}", out_.pod, evaluation_.feasible.size(), cluster_.node_count(), best);

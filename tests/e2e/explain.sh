@@ -34,4 +34,36 @@ kubectl taint nodes --all gpu=a100:NoSchedule >/dev/null
 kubectl run late --image=pause >/dev/null
 check "a change of the node is proposed" says "kubectl taint node node-1 gpu=a100:NoSchedule-" "$berth" explain pod late
 check "a pinned pod's nearest node is its own" sh -c "kubectl run pinned --image=pause --overrides='{\"spec\":{\"nodeSelector\":{\"kubernetes.io/hostname\":\"node-2\"}}}' >/dev/null; '$berth' explain pod pinned | grep -q 'Nearest node: node-2'"
+# The scheduler of the server's process is asked where one may ask it; who may not reads the cluster, and is told the same.
+kubectl create serviceaccount reader >/dev/null
+kubectl create clusterrole reader --verb=get,list --resource='*.*' >/dev/null
+kubectl create clusterrolebinding reader --clusterrole=reader --serviceaccount=default:reader >/dev/null
+kubectl config view --raw -o yaml >"$work/reader.kubeconfig"
+kubectl --kubeconfig "$work/reader.kubeconfig" config set-credentials reader --token "$(kubectl create token reader)" >/dev/null
+kubectl --kubeconfig "$work/reader.kubeconfig" config set-context --current --user=reader >/dev/null
+alike() { # alike WORDS...: by the running scheduler and by reading
+  "$berth" explain "$@" >"$work/asked" 2>&1 && KUBECONFIG=$work/reader.kubeconfig "$berth" explain "$@" >"$work/read" 2>&1 && diff "$work/asked" "$work/read"
+}
+check "who may not ask the scheduler reads the cluster, and is told the same" alike pod web
+check "of a pod that waits" alike pod late
+check "in JSON" alike pod late -o json
+kubectl get pod late -o json | sed '1s/{/{"pod": {/; $s/}/}}/' >"$work/question.json"
+check "the scheduler is asked by POST" says "fits on none of 2 nodes" kubectl create --raw /debug/placement/explain -f "$work/question.json"
+check "which not everybody may" says "Forbidden" kubectl --kubeconfig "$work/reader.kubeconfig" create --raw /debug/placement/explain -f "$work/question.json"
+kubectl create priorityclass urgent --value=1000 >/dev/null
+cat >"$work/urgent.yaml" <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent}
+spec:
+  priorityClassName: urgent
+  tolerations: [{operator: Exists}]
+  containers: [{name: c, image: pause, resources: {requests: {cpu: "31900m"}}}]
+Y
+kubectl run small --image=pause --overrides='{"spec":{"tolerations":[{"operator":"Exists"}],"nodeName":"node-1","containers":[{"name":"small","image":"pause","resources":{"requests":{"cpu":"1"}}}]}}' >/dev/null
+kubectl run other --image=pause --overrides='{"spec":{"tolerations":[{"operator":"Exists"}],"nodeName":"node-2","containers":[{"name":"other","image":"pause","resources":{"requests":{"cpu":"1"}}}]}}' >/dev/null
+runs() { [ "$(kubectl get pods small other -o jsonpath='{.items[*].status.phase}')" = "Running Running" ]; }
+eventually 20 runs
+check "a manifest has the priority of its class, either way" alike --pod "$work/urgent.yaml"
+check "with whom it would evict" grep -q "priority 0" "$work/asked"
 finish

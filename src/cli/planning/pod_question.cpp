@@ -40,6 +40,19 @@ std::string contradiction_of(const json::Value& pod, const placement::Explanatio
   return {};
 }
 
+/// For a page: the nodes that matter most come first, and a browser is sent no more of them than somebody may look through.
+json::Value page_of(placement::Explanation explanation) {
+  constexpr std::size_t kMostNodes = 2000;
+  const std::string text = placement::to_text(explanation, false);
+  if (const std::size_t all = explanation.nodes.size(); all > kMostNodes) {
+    explanation.nodes.resize(kMostNodes);
+    explanation.notes.push_back(fmt::format("of {} nodes the first {} are shown; `berth explain pod -o wide` shows all", all, kMostNodes));
+  }
+  json::Value out = placement::to_json(explanation);
+  json::set(out, {"text"}, json::Value(text));
+  return out;
+}
+
 std::string rendered(const placement::Explanation& explanation, const std::optional<placement::GroupExplanation>& group,
                      const std::string& output) {
   if (output == "text" || output == "wide") {
@@ -47,11 +60,9 @@ std::string rendered(const placement::Explanation& explanation, const std::optio
     if (group) text += "\n" + placement::to_text(*group);
     return text;
   }
-  json::Value document = placement::to_json(explanation);
+  json::Value document = output == "page" ? page_of(explanation) : placement::to_json(explanation);
   if (group) json::set(document, {"group"}, placement::to_json(*group));
-  if (output != "page") return json::serialize_pretty(document);
-  json::set(document, {"text"}, json::Value(placement::to_text(explanation, false)));
-  return json::serialize(document);
+  return output == "page" ? json::serialize(document) : json::serialize_pretty(document);
 }
 
 }  // namespace
