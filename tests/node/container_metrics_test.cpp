@@ -238,9 +238,9 @@ TEST_P(ContainerMetrics, TheMachineHasItsMemoryAndSwapForLimits) {
   const std::string labels = R"({container="",id="/",image="",name="",namespace="",pod=""} )";
   for (const auto& [family, value] : std::map<std::string, std::string>{{"container_spec_memory_limit_bytes", "4194304"},
                                                                         {"container_spec_memory_swap_limit_bytes", "102400"},
-                                                                        {"container_memory_usage_bytes", is_v2() ? "4096000" : "1000"},
-                                                                        {"container_memory_working_set_bytes", is_v2() ? "3072000" : "700"},
-                                                                        {"container_memory_rss", is_v2() ? "51200" : "400"},
+                                                                        {"container_memory_usage_bytes", is_v2() ? "900" : "1000"},
+                                                                        {"container_memory_working_set_bytes", is_v2() ? "600" : "700"},
+                                                                        {"container_memory_rss", "400"},
                                                                         {"container_memory_swap", is_v2() ? "40960" : "30"}})
     EXPECT_EQ(lines_of(text, family).front(), family + labels + value + " 1700000000000");
   EXPECT_TRUE(lines_of(text, "container_memory_failures_total").front().ends_with(" 7 1700000000000"));

@@ -111,7 +111,7 @@ TEST_F(MachineFiles, PressureStallInformation) {
 
 TEST_F(MachineFiles, TheMachineItself) {
   write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1048576 kB\nMemAvailable:    4194304 kB\n");
-  write("cgroup/memory.stat", "anon 1\npgfault 9\npgmajfault 3\n");
+  write("cgroup/memory.stat", "anon 5368709120\nfile 4294967296\ninactive_file 3221225472\nslab 7\npgfault 9\npgmajfault 3\n");
   write("proc/loadavg", "0.10 0.20 0.30 2/321 4242\n");
   write("proc/sys/kernel/pid_max", "4194304\n");
   write("proc/sys/kernel/threads-max", "1000\n");
@@ -123,13 +123,31 @@ TEST_F(MachineFiles, TheMachineItself) {
   EXPECT_EQ(read_machine(groups, paths_).memory_bytes, 16LL << 30);
   EXPECT_EQ(read_machine(groups, paths_).max_pid, 1000) << "the smaller of two limits";
   const eviction::NodeUsage usage = observe_machine(groups, paths_, TimePoint(Duration(5)));
-  EXPECT_EQ(usage.memory->available_bytes, 4ULL << 30);
-  EXPECT_EQ(usage.memory->working_set_bytes, 12ULL << 30);
-  EXPECT_EQ(usage.memory->usage_bytes, 15ULL << 30) << "all but what nobody uses, page cache too";
+  EXPECT_EQ(usage.memory->usage_bytes, 9ULL << 30) << "what programs use and page cache";
+  EXPECT_EQ(usage.memory->working_set_bytes, 6ULL << 30) << "less what is cached and was not used lately";
+  EXPECT_EQ(usage.memory->available_bytes, 10ULL << 30) << "what the machine has, less that: not MemAvailable";
+  EXPECT_EQ(usage.memory->rss_bytes, 5ULL << 30);
   EXPECT_EQ(usage.memory->page_faults, 9U);
   EXPECT_EQ(usage.memory->major_page_faults, 3U);
   EXPECT_EQ(usage.running_processes, 321);
   EXPECT_GT(usage.fs->capacity_bytes.value_or(0), 0u);
+}
+
+TEST_F(MachineFiles, TheMachineItselfByVersion1sRoot) {
+  write("proc/meminfo", "MemTotal:       16777216 kB\nMemAvailable:    4194304 kB\n");
+  write("cgroup/memory/memory.usage_in_bytes", "9663676416\n");
+  write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("cgroup/memory/memory.stat", "inactive_file 1\ntotal_rss 5\ntotal_inactive_file 3221225472\ntotal_pgfault 9\n");
+  const eviction::NodeUsage usage = observe_machine(version(1), paths_, {});
+  EXPECT_EQ(usage.memory->available_bytes, 10ULL << 30);
+  EXPECT_EQ(usage.memory->page_faults, 9U);
+}
+
+TEST_F(MachineFiles, AMachineWithoutSuchFilesIsWhatTheKernelTakesForAvailable) {
+  write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1048576 kB\nMemAvailable:    4194304 kB\n");
+  const eviction::NodeUsage usage = observe_machine(version(2), paths_, {});
+  EXPECT_EQ(usage.memory->available_bytes, 4ULL << 30);
+  EXPECT_EQ(usage.memory->usage_bytes, 15ULL << 30);
 }
 
 TEST_F(MachineFiles, ACgroupStandsForTheMachine) {

@@ -123,7 +123,8 @@ stop_up TERM
 check "a node without pods leaves no group behind" [ ! -e $kubepods ]
 
 # ---- the machine itself runs short: the pod goes before the kernel has to kill
-available=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
+# As the kubelet has it: what there is, less what programs use and page cache that was used lately.
+available=$(awk '/^MemTotal/ {total = $2 * 1024} /^anon |^file / {used += $2} /^inactive_file / {used -= $2} END {print int((total - used) / 1048576)}' /proc/meminfo /sys/fs/cgroup/memory.stat)
 start_up --real-node on --nodes 0 --real-node-name real --device-plugins "" --plugins-registry "" --kubelet-arg fail-swap-on=false --kubelet-arg "eviction-hard=memory.available<$((available - 300))Mi"
 check "a node with a high threshold" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
 check "a neighbour" pod neighbour "$forever" 'resources: {requests: {cpu: 10m, memory: 20Mi}, limits: {cpu: 10m, memory: 20Mi}}'

@@ -236,10 +236,12 @@ std::vector<std::string> Cgroups::children(const std::string& path) const {
 std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
   const std::string at = directory("memory", path);
   CgroupMemory out;
-  const auto usage = read_number(at + (v2_ ? "/memory.current" : "/memory.usage_in_bytes"));
+  const std::string stat = read_small_file(at + "/memory.stat").value_or("");
+  auto usage = read_number(at + (v2_ ? "/memory.current" : "/memory.usage_in_bytes"));
+  // Version 2's root has no memory.current: what version 1 counts there, as the kubelet's libraries have it (opencontainers/cgroups).
+  if (const auto anon = key_in(stat, "anon"); !usage && anon && v2_ && path.empty()) usage = *anon + key_in(stat, "file").value_or(0);
   if (!usage) return std::nullopt;
   out.usage_bytes = *usage;
-  const std::string stat = read_small_file(at + "/memory.stat").value_or("");
   const std::uint64_t inactive = key_in(stat, v2_ ? "inactive_file" : "total_inactive_file").value_or(0);
   out.rss_bytes = key_in(stat, v2_ ? "anon" : "total_rss");
   out.page_faults = key_in(stat, v2_ ? "pgfault" : "total_pgfault");

@@ -44,18 +44,15 @@ eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& 
   return out;
 }
 
-/// The machine's own figures where no cgroup stands for it (version 2's root has no memory.current, but counts faults).
-eviction::MemoryUsage observe_whole_memory(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now) {
+/// Where control groups tell nothing of the whole machine: what the kernel takes for available, slab that it could give back included.
+eviction::MemoryUsage guess_whole_memory(const MachinePaths& paths, TimePoint now) {
   const auto bytes = [&](std::string_view key) { return meminfo_kib(paths, key).value_or(0) * 1024; };
   const std::uint64_t total = bytes("MemTotal"), available = bytes("MemAvailable");
-  const std::string stat = cgroups.directory("memory", "") + "/memory.stat", prefix = cgroups.is_v2() ? "" : "total_";
   eviction::MemoryUsage out;
   out.available_bytes = available;
   out.working_set_bytes = total - std::min(total, available);
   out.usage_bytes = total - std::min(total, bytes("MemFree"));
   out.rss_bytes = bytes("AnonPages");
-  out.page_faults = read_key(stat, prefix + "pgfault");
-  out.major_page_faults = read_key(stat, prefix + "pgmajfault");
   out.time = now;
   return out;
 }
@@ -133,7 +130,7 @@ eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& 
 }
 
 eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group, TimePoint now) {
-  if (group.empty()) return observe_whole_memory(cgroups, paths, now);
+  if (group.empty() && !cgroups.memory(group)) return guess_whole_memory(paths, now);
   return observe_memory(cgroups, group, meminfo_kib(paths, "MemTotal").value_or(0) * 1024, now);
 }
 
