@@ -4,6 +4,7 @@
 
 #include "base/lifeline.h"
 #include "base/log.h"
+#include "client/event_recorder.h"
 #include "scheduler/core.h"
 #include "scheduler/worker.h"
 

@@ -14,7 +14,6 @@
 
 #include "base/metrics.h"
 #include "client/client.h"
-#include "client/event_recorder.h"
 #include "client/informer.h"
 #include "placement/engine.h"
 #include "placement/preemption.h"

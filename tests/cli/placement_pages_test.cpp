@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/planning/pod_question.h"
 #include "client/client.h"
 #include "placement/profiles.h"
 
@@ -112,6 +113,28 @@ TEST(PodQuestion, IsAnsweredOverAClusterInEachForm) {
   const auto page = json::parse(answer("page"));
   ASSERT_TRUE(page);
   EXPECT_EQ(json::get_string(*page, {"text"}), answer("text"));
+}
+
+TEST(PodQuestion, APodThatNoServerWouldHaveTakenIsAnsweredNevertheless) {
+  placement::Cluster cluster(placement::Era::k136);
+  cluster.upsert(
+      json::Value{{"kind", "Node"}, {"metadata", {{"name", "n1"}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "1"}}}}}});
+  const auto profiles = placement::Profiles::create({placement::default_profile(placement::Era::k136)});
+  for (
+      const char* spec :
+      {"7", "[]", "null", R"({"containers":{}})", R"({"containers":[7,null,{}]})", R"({"containers":[{"resources":{"requests":[]}}]})",
+       R"({"containers":[{"resources":{"requests":{"cpu":"much","memory":-1,"pods":{}}}}]})", R"({"affinity":[]})",
+       R"({"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{}]}]}}}})",
+       R"({"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{},7]}}})",
+       R"({"topologySpreadConstraints":[{},{"maxSkew":"x","labelSelector":{"matchExpressions":[{"operator":"Perhaps"}]}}]})",
+       R"({"volumes":3})", R"({"volumes":[{"persistentVolumeClaim":7}]})", R"({"priority":"x","overhead":5,"tolerations":{}})",
+       R"({"resourceClaims":[{"name":7}],"schedulingGates":[{}],"nodeSelector":[1]})"}) {
+    json::Value pod = pod_named("a");
+    json::set(pod, {"spec"}, *json::parse(spec));
+    for (const char* output : {"text", "wide", "json", "page"})
+      EXPECT_NE(answer_of({pod, output, false}, profiles->find("default-scheduler"), cluster, "a file").find("shop/a"), std::string::npos)
+          << spec;
+  }
 }
 
 TEST(PodQuestion, TheVerdictThatThePodsConditionContradictsSaysSo) {

@@ -1,6 +1,7 @@
 #include "cli/nodes/simulated_taint.h"
 
 #include <array>
+#include <optional>
 
 #include "base/json_scan.h"
 #include "base/log.h"
@@ -13,9 +14,9 @@ namespace {
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 const model::Gvr kNodes{"", "v1", "nodes"};
 
-/// One of them.
-void taint_simulated(client::Client& client, const json::Value& node, bool is_wanted) {
-  if (!json::find(node, {"metadata", "annotations", "sim.berth.dev/fleet"})) return;
+/// What the node's taints are to be; nullopt: they are so, or it is none of the simulated ones.
+std::optional<json::Array> wanted_taints(const json::Value& node, bool is_wanted) {
+  if (!json::find(node, {"metadata", "annotations", "sim.berth.dev/fleet"})) return std::nullopt;
   json::Array taints;
   bool is_there = false;
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
@@ -23,12 +24,28 @@ void taint_simulated(client::Client& client, const json::Value& node, bool is_wa
     is_there = is_there || own;
     if (!own) taints.push_back(taint);
   }
-  if (is_there == is_wanted) return;
+  if (is_there == is_wanted) return std::nullopt;
   if (is_wanted) taints.push_back(simulated_taint());
-  client::Call patch{.verb = "patch", .gvr = kNodes, .name = std::string(json::get_string(node, {"metadata", "name"}))};
-  patch.content_type = "application/merge-patch+json";
-  patch.body = json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(taints)}}}});
-  if (const auto patched = client.call_and_wait(std::move(patch)); !patched) log::warning("up", "{}", patched.error().message);
+  return taints;
+}
+
+/// One of them, as it was listed. Whoever else changed it since keeps their taints: it is looked at again.
+void taint_simulated(client::Client& client, json::Value node, bool is_wanted) {
+  const std::string name(json::get_string(node, {"metadata", "name"}));
+  for (;;) {
+    auto taints = wanted_taints(node, is_wanted);
+    if (!taints) return;
+    client::Call patch{.verb = "patch", .gvr = kNodes, .name = name};
+    patch.content_type = "application/merge-patch+json";
+    patch.body = json::serialize(json::Object{{"metadata", {{"resourceVersion", json::get_string(node, {"metadata", "resourceVersion"})}}},
+                                              {"spec", json::Object{{"taints", std::move(*taints)}}}});
+    const auto patched = client.call_and_wait(std::move(patch));
+    if (patched) return;
+    if (patched.error().code != 409) return log::warning("up", "{}", patched.error().message);
+    auto now = client.get_and_wait(kNodes, "", name);
+    if (!now) return;  // It has gone.
+    node = std::move(*now);
+  }
 }
 
 }  // namespace
@@ -48,7 +65,7 @@ void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, 
       return log::warning("up", "nodes were not looked through for the taint of simulated ones: {}", answer.body);
     json::for_each_element(page[0], [&](std::string_view text) {
       if (!is_wanted && text.find(kSimulatedTaint) == text.npos) return;
-      if (const auto node = json::parse(text)) taint_simulated(client, *node, is_wanted);
+      if (auto node = json::parse(text)) taint_simulated(client, std::move(*node), is_wanted);
     });
     next = json::unquote(page[1]);
   } while (!next.empty());

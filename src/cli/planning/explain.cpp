@@ -337,11 +337,11 @@ int explain_by_reading(const ExplainFlags& flags, std::vector<json::Value> docum
   const GroupInput groups = groups_of(input);
   std::vector<std::string> answers;
   for (const Asked& asked : *pods) {
-    const std::string group = model::pod_group_key(asked.document);
-    answers.push_back(answer_of({asked.document, flags.output, flags.budgets_are_hard || input.budgets_are_hard},
-                                input.framework_for(*asked.pod), input.cluster,
-                                input.sources.find(input.profile_for(asked.pod->view().scheduler_name))->second,
-                                group.empty() ? std::nullopt : explain_group_of(input, groups, group)));
+    const std::string key = model::pod_group_key(asked.document);
+    const auto group = key.empty() ? std::nullopt : explain_group_of(input, groups, key);
+    answers.push_back(answer_of(
+        {asked.document, flags.output, flags.budgets_are_hard || input.budgets_are_hard}, input.framework_for(*asked.pod), input.cluster,
+        input.sources.find(input.profile_for(asked.pod->view().scheduler_name))->second, group ? &*group : nullptr));
   }
   return tell(flags, input, *pods, answers);
 }

@@ -7,6 +7,9 @@
 #include <future>
 
 #include "client/client.h"
+#include "model/views/pod_facts.h"
+#include "placement/explain.h"
+#include "placement/groups/group_explain.h"
 
 namespace berth::cli {
 namespace {
@@ -53,8 +56,7 @@ json::Value page_of(placement::Explanation explanation) {
   return out;
 }
 
-std::string rendered(const placement::Explanation& explanation, const std::optional<placement::GroupExplanation>& group,
-                     const std::string& output) {
+std::string rendered(const placement::Explanation& explanation, const placement::GroupExplanation* group, const std::string& output) {
   if (output == "text" || output == "wide") {
     std::string text = placement::to_text(explanation, output == "wide");
     if (group) text += "\n" + placement::to_text(*group);
@@ -85,8 +87,8 @@ Result<PodQuestion> PodQuestion::parse(std::string_view body) {
   return out;
 }
 
-std::string answer_of(const PodQuestion& question, const placement::FrameworkPtr& framework, const placement::Cluster& cluster,
-                      const std::string& configuration, const std::optional<placement::GroupExplanation>& group) {
+std::string answer_of(const PodQuestion& question, const std::shared_ptr<const placement::Framework>& framework,
+                      const placement::Cluster& cluster, const std::string& configuration, const placement::GroupExplanation* group) {
   const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(question.pod)), cluster.era());
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = question.budgets_are_hard;

@@ -1,18 +1,22 @@
 // What is asked about one pod, and the answer over a cluster: of a command that has read one, and of the scheduler that keeps one (SPEC
 // I3).
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/json.h"
-#include "placement/explain.h"
-#include "placement/groups/group_explain.h"
 
 namespace berth::client {
 class Client;
 }
+namespace berth::placement {
+class Cluster;
+class Framework;
+struct GroupExplanation;
+}  // namespace berth::placement
 
 namespace berth::cli {
 
@@ -28,9 +32,10 @@ struct PodQuestion {
   static Result<PodQuestion> parse(std::string_view body);
 };
 
-/// The answer, as `output` wants it. `configuration`: where the profile is from. `group`: of the pod's group, where it has one.
-std::string answer_of(const PodQuestion& question, const placement::FrameworkPtr& framework, const placement::Cluster& cluster,
-                      const std::string& configuration, const std::optional<placement::GroupExplanation>& group = std::nullopt);
+/// The answer, as `output` wants it. `configuration`: where the profile is from. `group`: of the pod's group; null where it has none.
+std::string answer_of(const PodQuestion& question, const std::shared_ptr<const placement::Framework>& framework,
+                      const placement::Cluster& cluster, const std::string& configuration,
+                      const placement::GroupExplanation* group = nullptr);
 
 /// The answer of the scheduler that runs in the server's process; nullopt where there is none, it does not place such pods, or the user may
 /// not ask it: then who asks reads the cluster. Blocks.

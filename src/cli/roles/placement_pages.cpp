@@ -1,6 +1,6 @@
 #include "cli/roles/placement_pages.h"
 
-#include <fmt/format.h>
+#include "cli/planning/pod_question.h"
 
 namespace berth::cli {
 namespace {

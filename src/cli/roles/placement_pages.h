@@ -5,11 +5,12 @@
 #include <memory>
 
 #include "base/mutex.h"
-#include "cli/planning/pod_question.h"
 #include "model/api_status.h"
 #include "net/http.h"
 
 namespace berth::cli {
+
+struct PodQuestion;
 
 /// Mounted before the scheduler begins. Threading: any.
 class PlacementPages final : public net::Handler {

@@ -15,6 +15,7 @@
 #include "cli/command/process.h"
 #include "cli/command/session.h"
 #include "cli/command/tracing_flags.h"
+#include "cli/planning/pod_question.h"
 #include "cli/roles/roles.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
@@ -160,7 +161,11 @@ model::ApiResult<placement::Profile> SchedulerRole::profile_for(const PodQuestio
   return refuse(404, "NotFound", fmt::format("no profile of this scheduler is called {}", name));
 }
 
-void SchedulerRole::explain(PodQuestion question, std::function<void(model::ApiResult<std::string>)> done) {
+std::function<void(PodQuestion, SchedulerRole::Told)> SchedulerRole::answers() {
+  return [this](PodQuestion question, Told done) { explain(std::move(question), std::move(done)); };
+}
+
+void SchedulerRole::explain(PodQuestion question, Told done) {
   loop_.post([this, question = std::move(question), done = std::move(done)]() mutable {
     auto profile = profile_for(question);
     if (!profile) return done(std::unexpected(profile.error()));

@@ -6,7 +6,6 @@
 
 #include "apiserver/admission/config.h"
 #include "cli/command/compatibility.h"
-#include "cli/planning/pod_question.h"
 #include "cli/planning/scheduler_configuration.h"
 #include "cli/roles/component_port.h"
 #include "client/leader_election.h"
@@ -21,6 +20,7 @@ class App;
 namespace berth::cli {
 
 class Findings;
+struct PodQuestion;
 
 struct SchedulerFlags {
   std::string scheduler_name;  ///< Empty: as the configuration says.
@@ -64,7 +64,10 @@ class SchedulerRole {
   }
   /// Answers by the cluster and the profiles that pods are placed by, on a thread of its own; `done` comes from any. An error where that
   /// cannot be: 404 for pods of other schedulers and of groups, 429 while many ask, 503 before the cluster is known. Any thread.
-  void explain(PodQuestion question, std::function<void(model::ApiResult<std::string>)> done);
+  using Told = std::function<void(model::ApiResult<std::string>)>;
+  void explain(PodQuestion question, Told done);
+  /// The same as a function, good as long as the role.
+  [[nodiscard]] std::function<void(PodQuestion, Told)> answers();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 

@@ -320,7 +320,7 @@ Result<void> UpCluster::start_scheduler() {
                                                as("system:kube-scheduler"));
   scheduler_->publish(published_of(plan_.scheduler_config, flags_.scheduler.hard_budgets));
   relief_->set([this] { scheduler_->forget(); });
-  placement_pages_->set([this](PodQuestion question, auto done) { scheduler_->explain(std::move(question), std::move(done)); });
+  placement_pages_->set(scheduler_->answers());
   return scheduler_->start();
 }
 

@@ -32,8 +32,8 @@ struct MachineIdentity {
 [[nodiscard]] eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now);
 /// One filesystem, by any path on it; all absent when it cannot be asked.
 [[nodiscard]] eviction::FsUsage observe_filesystem(const std::string& path, TimePoint now);
-/// The memory of the cgroup that stands for the machine, or of one below it, by the same rule as observe_machine: available is the limit, or
-/// what the machine has, less the working set, as the kubelet's memory.available is. Cheap enough to be asked several times a second.
+/// The memory of the cgroup that stands for the machine, or of one below it, by the same rule as observe_machine: available is the limit,
+/// or what the machine has, less the working set, as the kubelet's memory.available is. Cheap enough to be asked several times a second.
 [[nodiscard]] eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group,
                                                          TimePoint now);
 /// Whether the two paths are on different filesystems.
