@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "scheduler/core.h"
+#include "scheduler/groups_seen.h"
 #include "scheduler/worker.h"
 
 namespace berth::scheduler {
@@ -260,6 +263,16 @@ void Scheduler::consult(Look look) {
     auto after = look((*fork)->cluster());
     return [after = std::move(after), fork = std::exchange(*fork, nullptr)] { after(); };
   });
+}
+
+std::shared_ptr<const GroupsSeen> Scheduler::see_groups(const std::string& key) {
+  Core& core = impl_->at_present();
+  auto out = std::make_shared<GroupsSeen>(core.groups);
+  out->asked.group = core.groups.find(key);
+  for (const placement::PodGroups::Member& member : core.groups.members(key))
+    if (const Tracked* pod = core.wanting(member.uid)) out->asked.waiting.push_back(pod->info);
+  std::ranges::stable_sort(out->asked.waiting, std::greater(), [](const auto& pod) { return pod->view().priority; });
+  return out;
 }
 
 void Scheduler::lead(bool is_leader) { impl_->at_present().lead(is_leader); }

@@ -29,6 +29,7 @@ class Tracer;
 namespace berth::scheduler {
 
 struct GroupOptions;
+struct GroupsSeen;
 struct SchedulerOptions {
   std::vector<placement::Profile> profiles;  ///< One per schedulerName; all of one era. Empty: the default profile of 1.36.
   QueueOptions queue;
@@ -66,6 +67,8 @@ class Scheduler {
   /// go on; what it returns runs on the loop. One look after the other.
   using Look = std::function<std::function<void()>(const placement::Cluster& cluster)>;
   void consult(Look look);
+  /// All groups as they are now, and what there is to explain of the one with this key ("namespace/name"): its members without a place.
+  [[nodiscard]] std::shared_ptr<const GroupsSeen> see_groups(const std::string& key);
   /// Memory is short: what makes decisions faster is given back, and made anew as it is needed.
   void forget();
   [[nodiscard]] bool has_synced() const;

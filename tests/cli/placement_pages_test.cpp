@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/planning/pod_question.h"
+#include "cli/planning/placement_question.h"
 #include "client/client.h"
 #include "placement/profiles.h"
 
@@ -29,8 +29,8 @@ class Pages : public ::testing::Test {
     });
     return out;
   }
-  net::HttpResponse ask(const std::string& body) { return send("POST", std::string(kPodQuestionPath), body); }
-  std::optional<std::string> ask_as_client(const PodQuestion& question) {
+  net::HttpResponse ask(const std::string& body) { return send("POST", std::string(kQuestionPath), body); }
+  std::optional<std::string> ask_as_client(const PlacementQuestion& question) {
     client::Client client(client::make_in_process_transport(pages_, {"admin", {"system:masters"}}), nullptr, "test");
     return ask_running_scheduler(client, question);
   }
@@ -38,13 +38,13 @@ class Pages : public ::testing::Test {
 };
 
 TEST_F(Pages, WithoutASchedulerNobodyAnswersAndWhoAsksReadsTheCluster) {
-  EXPECT_EQ(ask(PodQuestion{pod_named("a")}.body()).status, 503);
+  EXPECT_EQ(ask(PlacementQuestion{pod_named("a")}.body()).status, 503);
   EXPECT_EQ(ask_as_client({pod_named("a")}), std::nullopt);
 }
 
 TEST_F(Pages, AQuestionArrivesAsItWasAskedAndTheAnswerComesLater) {
-  std::vector<PodQuestion> asked;
-  pages_.set([&](PodQuestion question, auto done) {
+  std::vector<PlacementQuestion> asked;
+  pages_.set([&](PlacementQuestion question, auto done) {
     asked.push_back(std::move(question));
     done("it fits");
   });
@@ -57,14 +57,26 @@ TEST_F(Pages, AQuestionArrivesAsItWasAskedAndTheAnswerComesLater) {
   EXPECT_FALSE(asked[1].budgets_are_hard);
 }
 
+TEST_F(Pages, AGroupIsAskedAboutByItsKey) {
+  PlacementQuestion asked;
+  pages_.set([&](PlacementQuestion question, auto done) {
+    asked = std::move(question);
+    done("it waits");
+  });
+  EXPECT_EQ(ask_as_client({.pod = {}, .output = "json", .group = "shop/trainer"}), "it waits");
+  EXPECT_EQ(asked.group, "shop/trainer");
+  EXPECT_TRUE(asked.pod.is_null());
+  EXPECT_EQ(asked.output, "json");
+}
+
 TEST_F(Pages, ARefusalSaysWhyAndIsNoAnswer) {
-  pages_.set([](const PodQuestion&, auto done) {
+  pages_.set([](const PlacementQuestion&, auto done) {
     model::ApiStatus status;
     status.code = 404;
     status.message = "no profile of this scheduler is called other";
     done(std::unexpected(status));
   });
-  const auto response = ask(PodQuestion{pod_named("a")}.body());
+  const auto response = ask(PlacementQuestion{pod_named("a")}.body());
   EXPECT_EQ(response.status, 404);
   EXPECT_NE(response.body.find("no profile of this scheduler is called other"), std::string::npos) << response.body;
   EXPECT_EQ(ask_as_client({pod_named("a")}), std::nullopt);
@@ -72,33 +84,35 @@ TEST_F(Pages, ARefusalSaysWhyAndIsNoAnswer) {
 
 TEST_F(Pages, WhoAnsweredIsNotAskedOnceItIsSaidSo) {
   int asked = 0;
-  pages_.set([&](const PodQuestion&, auto done) {
+  pages_.set([&](const PlacementQuestion&, auto done) {
     ++asked;
     done("yes");
   });
-  EXPECT_EQ(ask(PodQuestion{pod_named("a")}.body()).status, 200);
+  EXPECT_EQ(ask(PlacementQuestion{pod_named("a")}.body()).status, 200);
   pages_.set({});
-  EXPECT_EQ(ask(PodQuestion{pod_named("a")}.body()).status, 503);
+  EXPECT_EQ(ask(PlacementQuestion{pod_named("a")}.body()).status, 503);
   EXPECT_EQ(asked, 1);
 }
 
 TEST_F(Pages, WhatIsNoQuestionIsRefusedWithoutAskingAnybody) {
-  pages_.set([](const PodQuestion&, auto) { FAIL() << "nobody is to be asked"; });
-  const std::pair<const char*, const char*> wrong[] = {{"", ""},
-                                                       {"[]", "pod: a whole pod with a name is wanted"},
-                                                       {"{\"pod\":{}}", "pod: a whole pod with a name is wanted"},
-                                                       {"{\"pod\":7}", "pod: a whole pod with a name is wanted"},
-                                                       {R"({"pod":{"metadata":{"name":"a"}},"output":"yaml"})", "\\\"yaml\\\" is none of"}};
+  pages_.set([](const PlacementQuestion&, auto) { FAIL() << "nobody is to be asked"; });
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", ""},
+      {"[]", "one of pod and podGroup is wanted"},
+      {R"({"pod":{"metadata":{"name":"a"}},"podGroup":"shop/g"})", "one of pod and podGroup is wanted"},
+      {"{\"pod\":{}}", "pod: a whole pod with a name is wanted"},
+      {"{\"pod\":7}", "pod: a whole pod with a name is wanted"},
+      {R"({"pod":{"metadata":{"name":"a"}},"output":"yaml"})", "\\\"yaml\\\" is none of"}};
   for (const auto& [body, words] : wrong) {
     const auto response = ask(body);
     EXPECT_EQ(response.status, 400) << body;
     EXPECT_NE(response.body.find(words), std::string::npos) << response.body;
   }
-  EXPECT_EQ(send("GET", std::string(kPodQuestionPath), "").status, 405);
+  EXPECT_EQ(send("GET", std::string(kQuestionPath), "").status, 405);
   EXPECT_EQ(send("POST", "/debug/placement", "").status, 404);
 }
 
-TEST(PodQuestion, IsAnsweredOverAClusterInEachForm) {
+TEST(PlacementQuestion, IsAnsweredOverAClusterInEachForm) {
   placement::Cluster cluster(placement::Era::k136);
   cluster.upsert(json::Value{
       {"kind", "Node"}, {"metadata", {{"name", "n1"}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
@@ -115,7 +129,7 @@ TEST(PodQuestion, IsAnsweredOverAClusterInEachForm) {
   EXPECT_EQ(json::get_string(*page, {"text"}), answer("text"));
 }
 
-TEST(PodQuestion, APodThatNoServerWouldHaveTakenIsAnsweredNevertheless) {
+TEST(PlacementQuestion, APodThatNoServerWouldHaveTakenIsAnsweredNevertheless) {
   placement::Cluster cluster(placement::Era::k136);
   cluster.upsert(
       json::Value{{"kind", "Node"}, {"metadata", {{"name", "n1"}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "1"}}}}}});
@@ -137,7 +151,7 @@ TEST(PodQuestion, APodThatNoServerWouldHaveTakenIsAnsweredNevertheless) {
   }
 }
 
-TEST(PodQuestion, TheVerdictThatThePodsConditionContradictsSaysSo) {
+TEST(PlacementQuestion, TheVerdictThatThePodsConditionContradictsSaysSo) {
   placement::Cluster cluster(placement::Era::k136);
   cluster.upsert(json::Value{
       {"kind", "Node"}, {"metadata", {{"name", "n1"}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});

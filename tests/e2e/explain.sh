@@ -66,4 +66,19 @@ runs() { [ "$(kubectl get pods small other -o jsonpath='{.items[*].status.phase}
 eventually 20 runs
 check "a manifest has the priority of its class, either way" alike --pod "$work/urgent.yaml"
 check "with whom it would evict" grep -q "priority 0" "$work/asked"
+{
+  printf 'apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: crew}\nspec: {schedulingPolicy: {gang: {minCount: 2}}}\n'
+  for i in 0 1; do
+    printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: crew-%s}\nspec:\n  schedulingGroup: {podGroupName: crew}\n  tolerations: [{operator: Exists}]\n  containers: [{name: c, image: pause, resources: {requests: {cpu: "40"}}}]\n' "$i"
+  done
+} >"$work/crew.yaml"
+kubectl apply -f "$work/crew.yaml" >/dev/null
+waits_for_room() { kubectl get pod crew-1 -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].reason}' | grep Unschedulable >/dev/null; }
+eventually 20 waits_for_room
+check "of a group" alike podgroup crew
+check "which waits" grep -q "crew" "$work/asked"
+check "in JSON" alike podgroup/crew -o json
+check "of one of its pods" alike pod crew-0
+check "with the group's own" grep -q "one of the PodGroup crew\|PodGroup default/crew\|default/crew" "$work/asked"
+check "a group that is not there" says 'podgroups.scheduling.k8s.io "nosuch" not found' "$berth" explain podgroup nosuch
 finish

@@ -1,5 +1,6 @@
 // Looks at the cluster that the scheduler decides on, and what goes on meanwhile.
 #include "placement/trial.h"
+#include "scheduler/groups_seen.h"
 #include "tests/integration/world.h"
 
 namespace berth::integration {
@@ -64,6 +65,27 @@ TEST_F(Looks, LeaveTheClusterAsItIs) {
   run_job();
   world_.run(seconds(1));
   EXPECT_EQ(world_.scheduler().cluster().pod_count(), 1u);
+}
+
+TEST_F(Looks, AGroupIsSeenWithItsMembersThatHaveNoPlace) {
+  world_.create("apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: crew}\nspec: {schedulingPolicy: {basic: {}}}\n");
+  const auto member = [&](const std::string& name, const std::string& cpu) {
+    world_.create(
+        fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{schedulingGroup: {{podGroupName: crew}}, containers: "
+                    "[{{name: c, image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]}}\n",
+                    name, cpu));
+    world_.run(seconds(2));
+  };
+  member("placed", "1");
+  member("large", "40");
+  member("larger", "50");
+  const auto seen = world_.scheduler().see_groups("default/crew");
+  ASSERT_NE(seen->asked.group, nullptr);
+  std::vector<std::string> waiting;
+  for (const auto& pod : seen->asked.waiting) waiting.push_back(pod->key);
+  EXPECT_EQ(waiting, (std::vector<std::string>{"default/large", "default/larger"}));
+  EXPECT_EQ(seen->groups.count("default/crew"), 3u);
+  EXPECT_EQ(world_.scheduler().see_groups("default/none")->asked.group, nullptr);
 }
 
 TEST_F(Looks, EndWithTheScheduler) {

@@ -16,8 +16,8 @@
 #include "cli/planning/instance_types.h"
 #include "cli/planning/placement_commands.h"
 #include "cli/planning/placement_input.h"
+#include "cli/planning/placement_question.h"
 #include "cli/planning/pod_manifests.h"
-#include "cli/planning/pod_question.h"
 #include "cli/planning/pool_view.h"
 #include "cli/planning/scaling_view.h"
 #include "client/list_all.h"
@@ -171,7 +171,23 @@ Result<std::vector<Asked>> asked_pods(const ExplainFlags& flags, const Placement
   return out;
 }
 
+/// By the scheduler that runs in the server's process; nullopt: it cannot be asked.
+std::optional<int> explain_group_by_running(const ExplainFlags& flags, const std::string& name) {
+  if (!flags.placement.cluster_files.empty() || flags.placement.has_configuration()) return std::nullopt;
+  auto session = Session::open(flags.placement.connection);
+  if (!session) return std::nullopt;
+  const std::string& ns = (*session)->ns();
+  const auto group = (*session)->client().get_and_wait({"scheduling.k8s.io", "v1alpha2", "podgroups"}, ns, name);
+  if (!group) return group.error().code == 404 ? std::optional(report(group.error())) : std::nullopt;
+  const PlacementQuestion question{.pod = {}, .output = flags.output == "json" ? "json" : "text", .group = ns + "/" + name};
+  const auto answer = ask_running_scheduler((*session)->client(), question);
+  if (!answer) return std::nullopt;
+  std::fwrite(answer->data(), 1, answer->size(), stdout);
+  return 0;
+}
+
 int explain_group_named(const ExplainFlags& flags, const std::string& name) {
+  if (const auto code = explain_group_by_running(flags, name)) return *code;
   auto input = read_placement_input(flags.placement);
   if (!input) return report(input.error());
   warn_of_ignored(*input);
@@ -187,9 +203,7 @@ int explain_group_named(const ExplainFlags& flags, const std::string& name) {
       ns = json::get_string(object, {"metadata", "namespace"});
   const auto explanation = explain_group_of(*input, groups_of(*input), fmt::format("{}/{}", ns, name));
   if (!explanation) return report(Error{ErrorCode::kNotFound, fmt::format("podgroups.scheduling.k8s.io \"{}\" not found", name)});
-  const std::string text = flags.output == "json" ? json::serialize_pretty(placement::to_json(*explanation))
-                                                  : fmt::format("{}\nBy the configuration of {}.\n", placement::to_text(*explanation),
-                                                                configuration_words(*input, "default-scheduler"));
+  const std::string text = answer_of(*explanation, flags.output, configuration_words(*input, "default-scheduler"));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "autoscaler/advice.h"
 #include "cli/planning/placement_input.h"
-#include "cli/planning/pod_question.h"
+#include "cli/planning/placement_question.h"
 #include "cli/planning/scaling_view.h"
 #include "cli/planning/whatif_input.h"
 
@@ -47,7 +47,7 @@ Answer explain_live(const PlacementFlags& flags, const std::string& ns, const st
   if (!document) return std::unexpected(Failure(document.error()));
   const bool waits = json::get_string(*document, {"spec", "nodeName"}).empty();
   const std::string scheduler(json::get_string(*document, {"spec", "schedulerName"}, "default-scheduler"));
-  PodQuestion question{std::move(*document), "page", false};
+  PlacementQuestion question{std::move(*document), "page", false};
   std::optional<std::string> text = ask_running_scheduler(client, question);
   std::optional<model::ApiStatus> refused;
   auto input =

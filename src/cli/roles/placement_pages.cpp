@@ -1,6 +1,6 @@
 #include "cli/roles/placement_pages.h"
 
-#include "cli/planning/pod_question.h"
+#include "cli/planning/placement_question.h"
 
 namespace berth::cli {
 namespace {
@@ -30,10 +30,10 @@ void PlacementPages::set(Answer answer) {
 }
 
 void PlacementPages::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) {
-  if (request.path != kPodQuestionPath) return respond(*writer, std::unexpected(refusal(404, "NotFound", "404 page not found")), false);
+  if (request.path != kQuestionPath) return respond(*writer, std::unexpected(refusal(404, "NotFound", "404 page not found")), false);
   if (request.method != "POST")
     return respond(*writer, std::unexpected(refusal(405, "MethodNotAllowed", "a question is sent by POST: {\"pod\": {…}}")), false);
-  auto question = PodQuestion::parse(request.body);
+  auto question = PlacementQuestion::parse(request.body);
   if (!question) return respond(*writer, std::unexpected(model::bad_request(question.error().message)), false);
   const bool is_text = question->output == "text" || question->output == "wide";
   const MutexLock lock(mutex_);

@@ -10,13 +10,13 @@
 
 namespace berth::cli {
 
-struct PodQuestion;
+struct PlacementQuestion;
 
 /// Mounted before the scheduler begins. Threading: any.
 class PlacementPages final : public net::Handler {
  public:
   /// Calls `done` once, from any thread: with the answer, or why there is none. Must not block.
-  using Answer = std::function<void(PodQuestion question, std::function<void(model::ApiResult<std::string>)> done)>;
+  using Answer = std::function<void(PlacementQuestion question, std::function<void(model::ApiResult<std::string>)> done)>;
 
   /// Who answers from now on; empty: nobody. When this returns, who answered before is not asked any more.
   void set(Answer answer);

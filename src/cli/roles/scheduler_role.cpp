@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <future>
@@ -15,7 +16,7 @@
 #include "cli/command/process.h"
 #include "cli/command/session.h"
 #include "cli/command/tracing_flags.h"
-#include "cli/planning/pod_question.h"
+#include "cli/planning/placement_question.h"
 #include "cli/roles/roles.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
@@ -25,6 +26,7 @@
 #include "scheduler/config/shown.h"
 #include "scheduler/extender.h"
 #include "scheduler/group_options.h"
+#include "scheduler/groups_seen.h"
 
 namespace berth::cli {
 namespace {
@@ -142,44 +144,65 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
   return out;
 }
 
-/// By which the pod is placed, when this scheduler can say all about it now.
-model::ApiResult<placement::Profile> SchedulerRole::profile_for(const PodQuestion& question) const {
-  constexpr std::size_t kMostAsked = 16;
-  const auto refuse = [](int code, const char* reason, std::string message) {
-    model::ApiStatus status;
-    status.code = code;
-    status.reason = reason;
-    status.message = std::move(message);
-    return std::unexpected(std::move(status));
-  };
-  if (!scheduler_ || !scheduler_->has_synced()) return refuse(503, "ServiceUnavailable", "the scheduler does not know the cluster yet");
-  if (asked_ >= kMostAsked) return refuse(429, "TooManyRequests", "so many questions wait that another has to come later");
-  if (!model::pod_group_key(question.pod).empty()) return refuse(404, "NotFound", "pods of groups are not explained here");
+namespace {
+
+model::ApiStatus refusal(int code, const char* reason, std::string message) {
+  model::ApiStatus out;
+  out.code = code;
+  out.reason = reason;
+  out.message = std::move(message);
+  return out;
+}
+
+/// The answer over a fork of the scheduler's cluster, on another thread than its own. `seen`: null for a pod without a group.
+model::ApiResult<std::string> answer_on_fork(const PlacementQuestion& question, const std::vector<placement::Profile>& of_scheduler,
+                                             const placement::Cluster& cluster, const scheduler::GroupsSeen* seen) {
+  // Plugins keep what they found for themselves: this thread has its own.
+  auto profiles = placement::Profiles::create(of_scheduler);
+  if (!profiles) return std::unexpected(model::internal_error(profiles.error().message));
+  const std::string& first = of_scheduler.front().scheduler_name;
+  std::optional<placement::GroupExplanation> group;
+  if (seen != nullptr && seen->asked.group != nullptr) {
+    placement::Profiles for_all = *profiles;
+    for_all.set_otherwise(for_all.find(first));
+    placement::Trial trial = placement::Trial::on_fork(cluster, std::move(for_all));
+    group = placement::explain_group(trial, seen->groups, seen->asked);
+  }
+  if (!question.group.empty()) return answer_of(*group, question.output, fmt::format("{}: {}", first, KnownSchedulers::source_of(first)));
   const std::string name(json::get_string(question.pod, {"spec", "schedulerName"}, "default-scheduler"));
-  for (const placement::Profile& profile : options_.profiles)
-    if (profile.scheduler_name == name) return profile;
-  return refuse(404, "NotFound", fmt::format("no profile of this scheduler is called {}", name));
+  return answer_of(question, profiles->find(name), cluster, KnownSchedulers::source_of(name), group ? &*group : nullptr);
 }
 
-std::function<void(PodQuestion, SchedulerRole::Told)> SchedulerRole::answers() {
-  return [this](PodQuestion question, Told done) { explain(std::move(question), std::move(done)); };
+}  // namespace
+
+std::optional<model::ApiStatus> SchedulerRole::refusal_of(const PlacementQuestion& question) const {
+  constexpr std::size_t kMostAsked = 16;
+  if (!scheduler_ || !scheduler_->has_synced()) return refusal(503, "ServiceUnavailable", "the scheduler does not know the cluster yet");
+  if (asked_ >= kMostAsked) return refusal(429, "TooManyRequests", "so many questions wait that another has to come later");
+  const std::string name(json::get_string(question.pod, {"spec", "schedulerName"}, "default-scheduler"));
+  if (question.group.empty() && std::ranges::find(options_.profiles, name, &placement::Profile::scheduler_name) == options_.profiles.end())
+    return refusal(404, "NotFound", fmt::format("no profile of this scheduler is called {}", name));
+  return std::nullopt;
 }
 
-void SchedulerRole::explain(PodQuestion question, Told done) {
+std::function<void(PlacementQuestion, SchedulerRole::Told)> SchedulerRole::answers() {
+  return [this](PlacementQuestion question, Told done) { explain(std::move(question), std::move(done)); };
+}
+
+void SchedulerRole::explain(PlacementQuestion question, Told done) {
   loop_.post([this, question = std::move(question), done = std::move(done)]() mutable {
-    auto profile = profile_for(question);
-    if (!profile) return done(std::unexpected(profile.error()));
+    if (auto refused = refusal_of(question)) return done(std::unexpected(std::move(*refused)));
+    const std::string key = question.group.empty() ? model::pod_group_key(question.pod) : question.group;
+    const auto seen = key.empty() ? nullptr : scheduler_->see_groups(key);
+    if (!question.group.empty() && seen->asked.group == nullptr)
+      return done(std::unexpected(refusal(404, "NotFound", fmt::format("the scheduler knows no PodGroup {}", key))));
     question.budgets_are_hard |= options_.preemption.budgets_are_hard;
     ++asked_;
-    scheduler_->consult([this, question = std::move(question), profile = std::move(*profile), done](const placement::Cluster& cluster) {
-      // Plugins keep what they found for themselves: this thread has its own.
-      const auto framework = placement::Framework::create(profile);
-      if (framework)
-        done(answer_of(question, *framework, cluster, KnownSchedulers::source_of(profile.scheduler_name)));
-      else
-        done(std::unexpected(model::internal_error(framework.error().message)));
-      return [this] { --asked_; };
-    });
+    scheduler_->consult(
+        [this, question = std::move(question), seen, profiles = options_.profiles, done](const placement::Cluster& cluster) {
+          done(answer_on_fork(question, profiles, cluster, seen.get()));
+          return [this] { --asked_; };
+        });
   });
 }
 

@@ -20,7 +20,7 @@ class App;
 namespace berth::cli {
 
 class Findings;
-struct PodQuestion;
+struct PlacementQuestion;
 
 struct SchedulerFlags {
   std::string scheduler_name;  ///< Empty: as the configuration says.
@@ -63,17 +63,18 @@ class SchedulerRole {
     });
   }
   /// Answers by the cluster and the profiles that pods are placed by, on a thread of its own; `done` comes from any. An error where that
-  /// cannot be: 404 for pods of other schedulers and of groups, 429 while many ask, 503 before the cluster is known. Any thread.
+  /// cannot be: 404 for pods of other schedulers and groups that are not known, 429 while many ask, 503 before the cluster is. Any thread.
   using Told = std::function<void(model::ApiResult<std::string>)>;
-  void explain(PodQuestion question, Told done);
+  void explain(PlacementQuestion question, Told done);
   /// The same as a function, good as long as the role.
-  [[nodiscard]] std::function<void(PodQuestion, Told)> answers();
+  [[nodiscard]] std::function<void(PlacementQuestion, Told)> answers();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 
  private:
   Result<void> start_on_loop();
-  [[nodiscard]] model::ApiResult<placement::Profile> profile_for(const PodQuestion& question) const;
+  /// Why this scheduler cannot say all about it now; on the loop.
+  [[nodiscard]] std::optional<model::ApiStatus> refusal_of(const PlacementQuestion& question) const;
   /// On the loop. A leader publishes the configuration it decides by.
   void lead(bool is_leader);
   std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election,

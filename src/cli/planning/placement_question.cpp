@@ -1,4 +1,4 @@
-#include "cli/planning/pod_question.h"
+#include "cli/planning/placement_question.h"
 
 #include <fmt/format.h>
 
@@ -69,25 +69,33 @@ std::string rendered(const placement::Explanation& explanation, const placement:
 
 }  // namespace
 
-std::string PodQuestion::body() const {
-  return json::serialize(json::Object{{"pod", pod}, {"output", output}, {"hardBudgets", budgets_are_hard}});
+std::string PlacementQuestion::body() const {
+  json::Object out{{"output", output}, {"hardBudgets", budgets_are_hard}};
+  if (group.empty())
+    out["pod"] = pod;
+  else
+    out["podGroup"] = group;
+  return json::serialize(out);
 }
 
-Result<PodQuestion> PodQuestion::parse(std::string_view body) {
+Result<PlacementQuestion> PlacementQuestion::parse(std::string_view body) {
   auto document = json::parse(body);
   if (!document) return std::unexpected(document.error());
   json::Value* const pod = json::find(*document, {"pod"});
-  if (pod == nullptr || json::get_string(*pod, {"metadata", "name"}).empty()) return invalid("pod: a whole pod with a name is wanted");
-  PodQuestion out;
+  const std::string group(json::get_string(*document, {"podGroup"}));
+  if (pod != nullptr ? !group.empty() : group.empty()) return invalid("one of pod and podGroup is wanted");
+  if (pod != nullptr && json::get_string(*pod, {"metadata", "name"}).empty()) return invalid("pod: a whole pod with a name is wanted");
+  PlacementQuestion out;
   out.output = json::get_string(*document, {"output"}, "text");
   if (std::ranges::find(kOutputs, out.output) == kOutputs.end())
     return invalid(fmt::format("output: \"{}\" is none of text, wide, json and page", out.output));
   out.budgets_are_hard = json::get_bool(*document, {"hardBudgets"});
-  out.pod = std::move(*pod);
+  out.group = group;
+  if (pod != nullptr) out.pod = std::move(*pod);
   return out;
 }
 
-std::string answer_of(const PodQuestion& question, const std::shared_ptr<const placement::Framework>& framework,
+std::string answer_of(const PlacementQuestion& question, const std::shared_ptr<const placement::Framework>& framework,
                       const placement::Cluster& cluster, const std::string& configuration, const placement::GroupExplanation* group) {
   const auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(question.pod)), cluster.era());
   placement::ExplainOptions options;
@@ -98,10 +106,15 @@ std::string answer_of(const PodQuestion& question, const std::shared_ptr<const p
   return rendered(explanation, group, question.output);
 }
 
-std::optional<std::string> ask_running_scheduler(client::Client& client, const PodQuestion& question) {
+std::string answer_of(const placement::GroupExplanation& group, const std::string& output, const std::string& configuration) {
+  if (output == "json") return json::serialize_pretty(placement::to_json(group));
+  return fmt::format("{}\nBy the configuration of {}.\n", placement::to_text(group), configuration);
+}
+
+std::optional<std::string> ask_running_scheduler(client::Client& client, const PlacementQuestion& question) {
   net::HttpRequest request;
   request.method = "POST";
-  request.path = kPodQuestionPath;
+  request.path = kQuestionPath;
   request.headers.add("Content-Type", "application/json");
   request.body = question.body();
   std::promise<net::HttpResponse> answered;
