@@ -53,6 +53,27 @@ TEST_F(PodGc, ANodeThatComesBackKeepsItsPods) {
   EXPECT_TRUE(there("p"));
 }
 
+TEST_F(PodGc, ANodeThatWasFoundMissingIsAskedAboutAgainForTheNextPods) {
+  start();
+  int asked = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    asked += write.verb == Write::Verb::kGet;
+    return std::nullopt;
+  };
+  pod("first", "late", "Running");
+  world.loop.run_for(minutes(2));
+  EXPECT_FALSE(there("first"));
+  EXPECT_EQ(asked, 1);
+  world.loop.run_for(minutes(2));
+  // The server has the node by now, and the watch does not show it yet.
+  world.api.hold_back(kinds().node);
+  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: late}}"));
+  pod("second", "late", "Running");
+  world.loop.run_for(minutes(2));
+  EXPECT_TRUE(there("second"));
+  EXPECT_GT(asked, 1);
+}
+
 TEST_F(PodGc, TheOldestFinishedPodsGoBeyondTheThreshold) {
   start(2);
   for (int i = 0; i < 4; ++i)

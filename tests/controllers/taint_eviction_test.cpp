@@ -76,6 +76,22 @@ TEST(TaintEviction, ANamesakeOfAnEvictedPodIsNeitherMarkedNorDeleted) {
   EXPECT_EQ(find_condition(world.api.get(kinds().pod, "p"), "DisruptionTarget"), nullptr);
 }
 
+TEST(TaintEviction, ANamesakeThatCameBeforeTheAnswerIsEvictedAsWell) {
+  NodeWorld world;
+  int deletions = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().pod || write.verb != Write::Verb::kDelete || ++deletions > 1) return std::nullopt;
+    world.api.erase(kinds().pod, "default", "p");
+    world.put_pod("p", "n0", "[]");
+    return model::not_found("", "pods", "p");
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(30), 1);
+  EXPECT_EQ(deletions, 2);
+  EXPECT_FALSE(world.has_pod("p"));
+}
+
 TEST(TaintEviction, NoughtAndLessMeanAtOnce) {
   NodeWorld world;
   world.put_pod("nought", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]");
