@@ -313,6 +313,28 @@ TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
   EXPECT_FALSE(chain(true, true).authorize(known, shop).allowed);
 }
 
+TEST(ReviewsOfAccess, SayWhoAsksForWhatAndNothingThatIsEmpty) {
+  const Attributes everything{.verb = "patch",
+                              .group = "apps",
+                              .version = "v1",
+                              .resource = "deployments",
+                              .subresource = "scale",
+                              .ns = "shop",
+                              .name = "web",
+                              .path = "/apis/apps/v1/namespaces/shop/deployments/web/scale"};
+  const UserInfo jane{"jane", "7", {"dev", "ops"}, {{"team", {"blue", "red"}}, {"scopes", {}}}};
+  EXPECT_EQ(json::serialize(access_review_spec(jane, everything)),
+            R"({"resourceAttributes":{"namespace":"shop","verb":"patch","group":"apps","version":"v1","resource":"deployments",)"
+            R"("subresource":"scale","name":"web"},"user":"jane","uid":"7","groups":["dev","ops"],)"
+            R"("extra":{"scopes":[],"team":["blue","red"]}})");
+  EXPECT_EQ(json::serialize(access_review_spec({"jane", "", {}, {}}, {.verb = "list", .resource = "nodes"})),
+            R"({"resourceAttributes":{"verb":"list","resource":"nodes"},"user":"jane"})");
+  Attributes health{.verb = "get", .path = "/healthz"};
+  health.is_resource = false;
+  EXPECT_EQ(json::serialize(access_review_spec({"", "", {"system:unauthenticated"}, {}}, health)),
+            R"({"nonResourceAttributes":{"path":"/healthz","verb":"get"},"groups":["system:unauthenticated"]})");
+}
+
 TEST(AuthorizationConfigurations, MistakesAreNamedByTheirPlace) {
   const auto problem = [](const std::string& authorizers) {
     const auto parsed = parse_authorization_config(

@@ -365,5 +365,49 @@ TEST(Trial, WhatAnInnerAttemptLearnsOfNamesEndsWithIt) {
   EXPECT_EQ(first(), "a");
 }
 
+/// What extenders left of the candidates is chosen among anew, whatever was chosen, and said, before.
+TEST(TrialPreemption, WhatIsLeftOfTheCandidatesIsChosenAmongAnew) {
+  Cluster cluster(Era::k136);
+  for (const char* name : {"a", "b", "c"}) {
+    cluster.upsert(json::Value{
+        {"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "9"}}}}}});
+  }
+  const auto pod = [&](const std::string& name, int priority, const std::string& node) {
+    json::Value out{
+        {"kind", "Pod"},
+        {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+        {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", "2"}}}}}}}}}}};
+    if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
+    return PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(out)), Era::k136);
+  };
+  cluster.upsert_pod(pod("low", 1, "a"));
+  cluster.upsert_pod(pod("lower", 0, "b"));
+  cluster.upsert_pod(pod("lowest", 0, "c"));
+  const FrameworkPtr framework = *Framework::create(default_profile(Era::k136));
+  Trial trial = Trial::on_fork(cluster, framework);
+  const PodInfoPtr high = pod("high", 9, "");
+  const Evaluation failed = trial.evaluate(*high);
+  PostFilterResult result = trial.victims_for(high, &failed);
+  ASSERT_EQ(result.candidates.size(), 3U);
+  ASSERT_NE(result.choice(), nullptr);
+  EXPECT_EQ(result.choice()->victims[0]->key, "default/lower");
+  EXPECT_EQ(result.tied.size(), 2U);
+
+  std::erase_if(result.candidates, [](const Candidate& one) { return one.victims[0]->key != "default/low"; });
+  result.status = Status::unschedulable("nothing yet");
+  trial.choose_among(result, *high);
+  ASSERT_NE(result.choice(), nullptr);
+  EXPECT_EQ(result.choice()->victims[0]->key, "default/low");
+  EXPECT_EQ(result.tied, std::vector<NodeIndex>{cluster.find_node("a")->index});
+  EXPECT_TRUE(result.status.is_success());
+
+  result.candidates.clear();
+  result.status = Status::unschedulable("nobody is left");
+  trial.choose_among(result, *high);
+  EXPECT_EQ(result.choice(), nullptr);
+  EXPECT_TRUE(result.tied.empty());
+  EXPECT_EQ(result.status.message(), "nobody is left");
+}
+
 }  // namespace
 }  // namespace berth::placement::testing
