@@ -313,6 +313,35 @@ TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
   EXPECT_FALSE(chain(true, true).authorize(known, shop).allowed);
 }
 
+TEST_F(AskedServices, LinksThatAllowOrDenyEverythingDoSoInTheirTurn) {
+  using Type = AuthorizerConfig::Type;
+  auto built_in = std::make_shared<testing::PickyAuthorizer>([](const UserInfo& user, const Attributes&) { return user.name == "known"; });
+  const auto hook = std::make_shared<WebhookAuthorizer>(WebhookAuthorizerOptions{.name = "hook", .post = service()}, loop_);
+  const auto chain = [&](std::vector<Type> types) {
+    std::vector<AuthorizerChain::Link> links;
+    for (const Type type : types) links.push_back({type, type == Type::kWebhook ? hook : nullptr});
+    return std::make_unique<AuthorizerChain>(built_in, links);
+  };
+  const Attributes shop{.verb = "get", .resource = "pods", .ns = "shop"};
+  const UserInfo jane{"jane", "", {}, {}}, known{"known", "", {}, {}}, master{"m", "", {"system:masters"}, {}};
+
+  const auto open = chain({Type::kBuiltIn, Type::kAlwaysAllow, Type::kWebhook});
+  EXPECT_TRUE(open->authorize(jane, shop).allowed);
+  EXPECT_TRUE(open->decide_at_once(jane, shop)->allowed);
+  EXPECT_FALSE(open->may_ask(jane)) << "the webhook's turn never comes";
+
+  const auto shut = chain({Type::kAlwaysDeny});
+  EXPECT_FALSE(shut->authorize(known, shop).allowed);
+  EXPECT_EQ(shut->authorize(known, shop).reason, "Everything is forbidden.");
+  EXPECT_FALSE(shut->decide_at_once(known, shop)->allowed);
+  EXPECT_TRUE(shut->authorize(master, shop).allowed);
+
+  const auto denies_first = chain({Type::kAlwaysDeny, Type::kBuiltIn});
+  EXPECT_TRUE(denies_first->authorize(known, shop).allowed) << "who has no opinion leaves it to the next";
+  EXPECT_TRUE(denies_first->authorize(jane, shop).reason.starts_with("Everything is forbidden."));
+  EXPECT_TRUE(asked_.empty());
+}
+
 TEST(ReviewsOfAccess, SayWhoAsksForWhatAndNothingThatIsEmpty) {
   const Attributes everything{.verb = "patch",
                               .group = "apps",
