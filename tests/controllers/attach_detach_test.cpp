@@ -89,6 +89,23 @@ TEST_F(AttachDetachTest, ANamesakeThatTheWatchShowsAtOnceHasVolumesOfItsOwn) {
   EXPECT_EQ(attachments().size(), 1U);
 }
 
+TEST_F(AttachDetachTest, EachAttachmentIsTold) {
+  const auto told = [&] {
+    return std::ranges::count(api.events, "SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume \"v\"");
+  };
+  for (int round = 1; round <= 2; ++round) {
+    put_pod("p", "n1");
+    settle();
+    answer("{attached: true}");
+    EXPECT_EQ(told(), round);
+    answer("{attached: true}");
+    EXPECT_EQ(told(), round) << "once";
+    api.erase(kinds().pod, "default", "p");
+    settle();
+    EXPECT_EQ(attachments().size(), 0U);
+  }
+}
+
 TEST_F(AttachDetachTest, AVolumeIsAttachedToTheNodeOfItsPodsAndDetachedWhenTheNodeHasUnmountedIt) {
   put_pod("waits", "");
   settle();

@@ -174,6 +174,41 @@ TEST(TaintEviction, TimersOfTaintsWithoutATimeGoOnAfterARestart) {
   EXPECT_TRUE(next.get(kinds().pod, "p").is_null()) << "100 s after the taint, not after the restart";
 }
 
+TEST(TaintEviction, ATaintIsDatedOnceHoweverManyWaitForIt) {
+  NodeWorld world;
+  int dated = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    dated += write.kind == kinds().node && json::find(write.body, {"spec", "taints"}) != nullptr;
+    return std::nullopt;
+  };
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 1);
+  world.put_pod("q", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 1);
+  world.taint("[{key: other, effect: NoExecute}]");
+  world.put_pod("p", "n0", "[{key: other, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 2) << "another taint";
+}
+
+TEST(TaintEviction, OfSeveralTaintsTheOneWhoseTimeIsOverFirstCounts) {
+  for (const bool short_first : {true, false}) {
+    NodeWorld world;
+    const std::string hasty = "{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 20}",
+                      patient = "{key: b, operator: Exists, effect: NoExecute, tolerationSeconds: 300}";
+    world.put_pod("p", "n0", fmt::format("[{}, {}]", hasty, patient));
+    world.taint(short_first ? "[{key: a, effect: NoExecute}, {key: b, effect: NoExecute}]"
+                            : "[{key: b, effect: NoExecute}, {key: a, effect: NoExecute}]");
+    world.run(seconds(15), 1);
+    EXPECT_TRUE(world.has_pod("p"));
+    world.run(seconds(10), 1);
+    EXPECT_FALSE(world.has_pod("p")) << short_first;
+  }
+}
+
 TEST(TaintEviction, TaintsNobodyWaitsForAreLeftAsTheyAre) {
   NodeWorld world;
   world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute}]");
