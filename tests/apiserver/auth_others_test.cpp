@@ -166,6 +166,42 @@ TEST_F(OtherIssuers, NewKeysAreFetchedButNotForEveryForgery) {
   EXPECT_EQ(who(claims({{"exp", std::int64_t{4} << 32}})), "jane ") << "keys that are known go on being good";
 }
 
+TEST_F(OtherIssuers, KeysThatAreKnownDecideWhereNewOnesCannotBeHad) {
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
+  EXPECT_EQ(who(claims()), "jane ");
+  is_down_ = true;
+  loop_.run_for(std::chrono::seconds(10));
+  const int before = fetched_;
+  const auto forged = issuer_->verify(*new_key().sign(claims()));
+  ASSERT_FALSE(forged);
+  EXPECT_EQ(forged.error().message, "its signature is none of the issuer's");
+  EXPECT_EQ(fetched_, before + 1) << "its key might have been new";
+}
+
+TEST_F(OtherIssuers, AClockThatWasSetBackKeepsNobodyFromAsking) {
+  struct HandClock final : Clock {
+    TimePoint time = *parse_rfc3339("2026-01-02T03:04:05Z");
+    [[nodiscard]] TimePoint now() const override { return time; }
+  } clock;
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
+  auto parsed =
+      parse_authentication_config(std::string(kHead) + kIssuer + "  claimMappings: {username: {claim: sub, prefix: ''}}\n", "a.yaml");
+  ASSERT_TRUE(parsed);
+  OidcIssuer issuer(
+      parsed->issuers.front(), [](const std::string&, const std::string&) -> Result<std::string> { return invalid("away"); }, clock);
+  const auto token = *key_->sign(claims());
+  EXPECT_FALSE(issuer.verify(token));
+  EXPECT_FALSE(issuer.must_fetch(token)) << "asked just now";
+  clock.time -= std::chrono::hours(1);
+  EXPECT_TRUE(issuer.must_fetch(token));
+}
+
+TEST_F(OtherIssuers, GroupsWithoutANameAreNone) {
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}, groups: {expression: 'claims.roles.split(\",\")'}}\n");
+  EXPECT_EQ(who(claims({{"roles", ",dev,,ops,"}})), "jane dev,ops");
+  EXPECT_EQ(who(claims({{"roles", ""}})), "jane ");
+}
+
 TEST_F(OtherIssuers, AnAddressMustBeVerified) {
   configure("  claimMappings: {username: {claim: email, prefix: ''}}\n");
   EXPECT_EQ(who(claims({{"email", "j@x.org"}, {"email_verified", true}})), "j@x.org ");
@@ -311,6 +347,31 @@ TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
   is_down_ = true;
   EXPECT_TRUE(chain(false, true).authorize(known, shop).allowed) << "no opinion: the next is asked";
   EXPECT_FALSE(chain(true, true).authorize(known, shop).allowed);
+}
+
+TEST_F(AskedServices, AnswersAreKeptByWhatTheySay) {
+  WebhookAuthorizer hook(
+      {.name = "hook", .post = service(), .authorized_ttl = std::chrono::seconds(100), .unauthorized_ttl = std::chrono::seconds(10)},
+      loop_);
+  const Attributes shop{.verb = "get", .resource = "pods", .ns = "shop"};
+  const auto says = [&](const char* who, bool allowed, bool denied) {
+    answer_ = json::Object{{"status", json::Object{{"allowed", allowed}, {"denied", denied}}}};
+    return hook.authorize({who, "", {}, {}}, shop).verdict;
+  };
+  const auto is_kept = [&](const char* who) { return hook.remembered({who, "", {}, {}}, shop).has_value(); };
+  EXPECT_EQ(says("yes", true, false), Verdict::kAllow);
+  EXPECT_EQ(says("no", false, true), Verdict::kDeny);
+  EXPECT_EQ(says("both", true, true), Verdict::kDeny);
+  EXPECT_EQ(says("neither", false, false), Verdict::kNoOpinion);
+  for (const char* who : {"yes", "no", "both", "neither"}) EXPECT_TRUE(is_kept(who)) << who;
+  loop_.run_for(std::chrono::seconds(20));
+  for (const char* who : {"no", "both", "neither"}) EXPECT_FALSE(is_kept(who)) << who;
+  EXPECT_TRUE(is_kept("yes"));
+  loop_.run_for(std::chrono::seconds(90));
+  EXPECT_FALSE(is_kept("yes"));
+  is_down_ = true;
+  EXPECT_EQ(hook.authorize({"away", "", {}, {}}, shop).verdict, Verdict::kNoOpinion);
+  EXPECT_FALSE(is_kept("away")) << "what could not be asked is asked again";
 }
 
 TEST_F(AskedServices, LinksThatAllowOrDenyEverythingDoSoInTheirTurn) {
