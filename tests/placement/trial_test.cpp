@@ -365,6 +365,62 @@ TEST(Trial, WhatAnInnerAttemptLearnsOfNamesEndsWithIt) {
   EXPECT_EQ(first(), "a");
 }
 
+/// What was asked while something was tried says nothing once that is taken back.
+TEST(TrialAttempts, AnswersOfAnAttemptEndWithIt) {
+  Cluster cluster(Era::k136);
+  for (const char* name : {"a", "b"})
+    cluster.upsert(json::Value{{"kind", "Node"},
+                               {"metadata", {{"name", name}, {"labels", {{"kubernetes.io/hostname", name}}}}},
+                               {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "9"}}}}}});
+  const auto running = [&](const char* name, const char* node) {
+    return json::Value{
+        {"kind", "Pod"},
+        {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}, {"labels", {{"app", name}}}}},
+        {"spec", {{"nodeName", node}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", "1500m"}}}}}}}}}}};
+  };
+  cluster.upsert(running("one", "a"));
+  cluster.upsert(running("two", "b"));
+  const auto space = [](const char* team) {
+    return json::Value{{"kind", "Namespace"}, {"metadata", {{"name", "default"}, {"labels", {{"team", team}}}}}};
+  };
+  const auto budget = [](int allowed) {
+    return json::Value{{"kind", "PodDisruptionBudget"},
+                       {"metadata", {{"name", "b"}, {"namespace", "default"}}},
+                       {"spec", {{"selector", {{"matchLabels", {{"app", "one"}}}}}}},
+                       {"status", {{"disruptionsAllowed", allowed}}}};
+  };
+  cluster.upsert(space("red"));
+  cluster.upsert(budget(1));
+  const auto make = [](json::Object spec, const char* cpu) {
+    spec["containers"] = json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}};
+    const json::Value pod{{"kind", "Pod"}, {"metadata", {{"name", "p"}, {"namespace", "other"}, {"uid", "p"}}}, {"spec", std::move(spec)}};
+    return PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), Era::k136);
+  };
+  const PodInfoPtr shy = make({{"affinity",
+                                {{"podAntiAffinity",
+                                  {{"requiredDuringSchedulingIgnoredDuringExecution",
+                                    json::Array{{{"topologyKey", "kubernetes.io/hostname"},
+                                                 {"labelSelector", {{"matchLabels", {{"app", "one"}}}}},
+                                                 {"namespaceSelector", {{"matchLabels", {{"team", "blue"}}}}}}}}}}}}},
+                              "100m");
+  const PodInfoPtr high = make({{"priority", 9}}, "2");
+  Trial trial(cluster, *Profiles::create({default_profile(Era::k136)}), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}});
+  const auto answers = [&] {
+    const Decision placed = trial.decide(shy);
+    const PostFilterResult found = trial.victims_for(high);
+    return fmt::format("{} {}", placed.outcome == Decision::Outcome::kScheduled ? placed.node_name : "nowhere",
+                       found.choice() == nullptr ? "nobody" : found.choice()->victims[0]->key);
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(answers(), "a default/one") << round;
+    Attempt attempt(trial);
+    trial.cluster().upsert(space("blue"));
+    trial.cluster().upsert(budget(0));
+    EXPECT_EQ(answers(), "b default/two") << round;
+  }
+  EXPECT_EQ(answers(), "a default/one");
+}
+
 /// What extenders left of the candidates is chosen among anew, whatever was chosen, and said, before.
 TEST(TrialPreemption, WhatIsLeftOfTheCandidatesIsChosenAmongAnew) {
   Cluster cluster(Era::k136);
