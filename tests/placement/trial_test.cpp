@@ -421,6 +421,20 @@ TEST(TrialAttempts, AnswersOfAnAttemptEndWithIt) {
   EXPECT_EQ(answers(), "a default/one");
 }
 
+/// Nodes that were only tried leave their slots to the next ones, however often that is done.
+TEST(TrialAttempts, NodesThatWereTriedLeaveTheirSlots) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: stays}}");
+  Trial trial(world.cluster, *Profiles::create({default_profile(Era::k136)}), {});
+  for (int round = 0; round < 20; ++round) {
+    Attempt attempt(trial);
+    for (const char* name : {"x", "y"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {}{}}}}}", name, round));
+    EXPECT_EQ(trial.cluster().node_count(), 3U);
+  }
+  EXPECT_EQ(trial.cluster().node_count(), 1U);
+  EXPECT_LE(trial.cluster().slot_count(), 3U);
+}
+
 /// What extenders left of the candidates is chosen among anew, whatever was chosen, and said, before.
 TEST(TrialPreemption, WhatIsLeftOfTheCandidatesIsChosenAmongAnew) {
   Cluster cluster(Era::k136);
