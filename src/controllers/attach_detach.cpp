@@ -124,8 +124,8 @@ class AttachDetach final : public Controller {
       }
     };
     // Whether it was and is over decides; which pods there are is the cache's.
-    if (event.pod_before && event.pod_after && event.pod_before->node == event.pod_after->node &&
-        event.pod_before->is_finished() == event.pod_after->is_finished())
+    if (event.pod_before && event.pod_after && event.pod_before->uid() == event.pod_after->uid() &&
+        event.pod_before->node == event.pod_after->node && event.pod_before->is_finished() == event.pod_after->is_finished())
       return;
     each(event.pod_before, [&](const std::string& node, const std::string& claim) {
       const auto claims = users_.find(node);

@@ -39,7 +39,8 @@ void Ledger::count_hash(const PodInfo& pod, int sign) {
 
 void Ledger::take_pod(const PodRef& before, const PodRef& after) {
   if (!basis_) return;
-  if (before) remove_pod(before->name());
+  // One that is adopted was counted when it was claimed: by its name, whatever was known of it.
+  remove_pod((after ? after : before)->name());
   // Of another set of this name, which is gone: not ours to count.
   if (!after || after->object->controller_uid() != basis_->uid) return;
   if (!selector_.matches(after->labels())) return forget();
@@ -59,6 +60,7 @@ void Ledger::remove_pod(const std::string& name) {
 void Ledger::add_pod(const PodRef& pod) {
   if (pod->is_finished() && pod->deleting) return;
   const std::string node = target_node(*pod);
+  if (node.empty()) return;  // One that was adopted, and is meant for no node: nobody counts or rolls it.
   std::vector<PodRef>& pods = state_of(node).node.pods;
   pods.push_back(pod);
   sort_oldest_first(pods);

@@ -67,6 +67,7 @@ class JobController final : public Controller {
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
   void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint now) override {
     if (write.kind == kinds().workload && !result && result.error().code == 404) groups_unserved_until_ = now + kUnservedPause;
+    if (key.starts_with(kOrphanKey)) return;  // Of a Job that is gone nothing is remembered.
     Record& record = records_[key];
     if (write.verb == Write::Verb::kCreate && write.kind == kinds().pod) record.create_failed = !result;
     if (write.subresource == "status" && result) record.backoff = record.next_backoff;

@@ -79,6 +79,7 @@ void PodGarbageCollector::collect_orphans(Plan& plan, const Cache& cache, TimePo
   std::erase_if(homeless_, [&](const std::string& node) { return cache.pods_on(node).empty(); });
   for (const std::string& node : homeless_) missing_since_.emplace(node, now);
   std::erase_if(missing_since_, [&](const auto& entry) { return !homeless_.contains(entry.first); });
+  std::erase_if(confirmed_, [&](const std::string& node) { return !homeless_.contains(node); });  // Asked about again, should one come.
   for (const auto& [name, since] : missing_since_) {
     const Duration left = since + options_.quarantine - now;
     if (left > Duration{0}) {

@@ -19,6 +19,7 @@ using json::Value;
 constexpr std::string_view kResourceClaimFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr std::string_view kPodClaimAnnotation = "resource.kubernetes.io/pod-claim-name";
 constexpr std::string_view kGroupClaimAnnotation = "resource.kubernetes.io/podgroup-claim-name";
+constexpr std::size_t kMostGone = 100'000;
 constexpr std::string_view kPodPrefix = "pod:", kClaimPrefix = "claim:", kGroupPrefix = "group:";
 
 bool is_done(const PodInfo& pod) { return pod.is_finished() || (pod.deleting && pod.node.empty()); }
@@ -77,7 +78,7 @@ class ResourceClaims final : public Controller {
   void on_result(const std::string&, const Write& write, const ApiResult<Value>& result, TimePoint) override {
     if (write.verb != Write::Verb::kGet) return;
     const bool is_gone = result ? get_string(*result, {"metadata", "uid"}) != write.tag : result.error().code == 404;
-    if (is_gone) gone_.insert(write.tag);
+    if (is_gone) remember_gone(write.tag);
   }
 
  private:
@@ -99,11 +100,17 @@ class ResourceClaims final : public Controller {
     if (event.after) {
       sink.add(std::string(kGroupPrefix) + key);
     } else {
-      gone_.insert(group->uid());
+      remember_gone(group->uid());
       for (const ObjectRef& claim : cache.controlled(kinds().resource_claim, group->uid()))
         sink.add(std::string(kClaimPrefix) + claim->key());
     }
     for (const std::string& pod : users_of(by_group_, key)) sink.add(std::string(kPodPrefix) + pod);
+  }
+
+  /// Of very many none is remembered: the server is asked instead.
+  void remember_gone(const std::string& uid) {
+    if (gone_.size() >= kMostGone) gone_.clear();
+    gone_.insert(uid);
   }
 
   static void note(Index& index, const std::string& of, const std::string& user, bool is_one) {
@@ -118,7 +125,7 @@ class ResourceClaims final : public Controller {
     if (!pod) return;
     const bool needs_none = !event.after || is_done(*pod);
     if (needs_none && !pod->extended_claim.empty()) sink.add(fmt::format("{}{}/{}", kClaimPrefix, pod->ns(), pod->extended_claim));
-    if (!event.after && (pod->has_resource_claims || !pod->extended_claim.empty())) gone_.insert(pod->uid());
+    if (!event.after && (pod->has_resource_claims || !pod->extended_claim.empty())) remember_gone(pod->uid());
     if (!pod->has_resource_claims) return;
     const std::string key = pod->object->key();
     if (!pod->scheduling_group.empty()) note(by_group_, pod->ns() + "/" + pod->scheduling_group, key, event.after != nullptr);

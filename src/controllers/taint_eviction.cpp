@@ -19,7 +19,7 @@ class TaintEvictionController final : public Controller {
   void on_start(const Cache&, TimePoint, KeySink&) override { is_live_ = true; }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
   void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
-    if (write.verb == Write::Verb::kDelete && (result || result.error().code == 404)) marked_.insert(key);
+    if (write.verb == Write::Verb::kDelete && (result || result.error().code == 404)) marked_[key] = write.uid;
   }
 
  private:
@@ -29,8 +29,8 @@ class TaintEvictionController final : public Controller {
   bool is_live_ = false;                                         ///< What comes now, came now.
   std::unordered_set<std::string> undated_;                      ///< Nodes with a NoExecute taint whose object lacks timeAdded.
 
-  std::map<std::string, EventNote> cancelled_;  ///< Of pods that went before their time, not told yet.
-  std::unordered_set<std::string> marked_;      ///< Pods that were told to go: once is enough.
+  std::map<std::string, EventNote> cancelled_;           ///< Of pods that went before their time, not told yet.
+  std::unordered_map<std::string, std::string> marked_;  ///< Uids of pods that were told to go: once is enough.
 
   static EventNote cancellation(const Object& pod) {
     return note_about(kinds().pod, pod, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + pod.key());
@@ -122,7 +122,7 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
     if (scheduled_.erase(key) > 0) plan.events.push_back(cancellation(*pod->object));
     return plan;
   }
-  if (marked_.contains(key)) return plan;
+  if (const auto told = marked_.find(key); told != marked_.end() && told->second == pod->object->uid()) return plan;
   if (*when > now) {
     scheduled_.insert(key);
     if (undated_.contains(pod->node)) plan.enqueue.push_back("/" + pod->node);

@@ -60,10 +60,9 @@ void Core::go_on_with_group() {
     placement::MemberDecision& mine = group.plan.members[group.next];
     Tracked* pod = wanting(turn.entry.pod.uid);
     if (pod == nullptr || pod->as<Asking>() == nullptr || pod->info != turn.info) return abandon_group(true);
-    if (!mine.has_place()) continue;
+    // Also who has no place in the plan: extenders may have refused another, whose room is left.
     auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*turn.info));
     std::erase_if(evaluation->feasible, [this](const auto& one) { return !is_in_domain(one.node); });
-    std::erase_if(evaluation->tied, [this](const auto& one) { return !is_in_domain(one); });
     if (evaluation->feasible.empty()) {
       mine.decision.outcome = Decision::Outcome::kUnschedulable;  // Others of it took what there was.
       continue;
@@ -78,7 +77,7 @@ void Core::go_on_with_group() {
           turn.info, pod->object, evaluation);
       return;
     }
-    const bool is_kept = is_in_domain(mine.decision.node) && trial.fits(turn.info, mine.decision.node).is_success();
+    const bool is_kept = mine.has_place() && is_in_domain(mine.decision.node) && trial.fits(turn.info, mine.decision.node).is_success();
     const auto best = std::ranges::max_element(evaluation->feasible, {}, [](const auto& one) { return one.total; });
     hold_member(is_kept ? mine.decision.node : best->node);
   }

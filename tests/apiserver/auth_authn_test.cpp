@@ -265,6 +265,24 @@ TEST_F(AuthenticationTest, ForgedTokensAreRefused) {
   EXPECT_FALSE(who(*own->sign(claims)).has_value());
 }
 
+/// Clocks may differ by a minute.
+TEST_F(AuthenticationTest, EachOfATokensTimesCounts) {
+  const auto own = security::JwtKey::from_pem(pki_->service_account_key_pem());
+  const json::Object good = security::unverified_claims(token(spec()))->get_object();
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch()).count();
+  const auto is_good = [&](const char* claim, std::int64_t from_now) {
+    json::Object claims = good;
+    claims[claim] = now + from_now;
+    return who(*own->sign(claims)).has_value();
+  };
+  for (const char* begin : {"nbf", "iat"}) {
+    EXPECT_TRUE(is_good(begin, 59)) << begin;
+    EXPECT_FALSE(is_good(begin, 61)) << begin;
+  }
+  EXPECT_TRUE(is_good("exp", -59));
+  EXPECT_FALSE(is_good("exp", -61));
+}
+
 TEST_F(AuthenticationTest, LegacyTokensLiveAsLongAsTheirSecret) {
   auto own = security::JwtKey::from_pem(pki_->service_account_key_pem());
   json::Object claims{{"iss", "kubernetes/serviceaccount"},
@@ -384,6 +402,26 @@ subjects: [{kind: User, name: jane}]
   auto account = apply_impersonation(request_with({{"Impersonate-User", "system:serviceaccount:dev:bot"}}), admin, authorizer);
   EXPECT_EQ(account->groups, (std::vector<std::string>{"system:serviceaccounts", "system:serviceaccounts:dev", "system:authenticated"}));
   EXPECT_EQ(apply_impersonation(request_with({{"Impersonate-Group", "dev"}}), admin, authorizer).error().code, 400);
+}
+
+TEST_F(AuthenticationTest, WhoIsNamedIsTakenAsHeIsNamed) {
+  auto& authorizer = *parts_.authorizer;
+  const auto admin = user("root", {"system:masters"});
+  const auto as = [&](std::vector<std::pair<std::string, std::string>> headers) {
+    const auto found = apply_impersonation(request_with(std::move(headers)), admin, authorizer);
+    return found ? fmt::format("{} {} {}", found->name, found->uid, fmt::join(found->groups, ",")) : std::to_string(found.error().code);
+  };
+  const std::string bot = "system:serviceaccount:dev:bot";
+  EXPECT_EQ(as({{"Impersonate-User", bot}, {"Impersonate-Group", "ops"}}), bot + "  ops,system:authenticated")
+      << "groups that are given are all it has";
+  EXPECT_EQ(as({{"Impersonate-User", "joe"}, {"Impersonate-User", "jim"}, {"Impersonate-Uid", "1"}, {"Impersonate-Uid", "2"}}),
+            "joe 1 system:authenticated")
+      << "the first of several";
+  EXPECT_EQ(as({{"Impersonate-User", "system:anonymous"}}), "system:anonymous  system:unauthenticated");
+  EXPECT_EQ(as({{"Impersonate-User", "joe"}, {"Impersonate-Group", "system:unauthenticated"}}), "joe  system:unauthenticated");
+  for (const char* alone : {"Impersonate-Uid", "Impersonate-Group", "Impersonate-Extra-Team"})
+    EXPECT_EQ(as({{alone, "x"}}), "400") << alone;
+  EXPECT_EQ(as({{"Impersonate-User", ""}}), "root  system:masters,system:authenticated");
 }
 
 TEST_F(AuthenticationTest, PkiIsMadeOnceAndKeptPrivate) {

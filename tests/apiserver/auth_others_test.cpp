@@ -166,6 +166,42 @@ TEST_F(OtherIssuers, NewKeysAreFetchedButNotForEveryForgery) {
   EXPECT_EQ(who(claims({{"exp", std::int64_t{4} << 32}})), "jane ") << "keys that are known go on being good";
 }
 
+TEST_F(OtherIssuers, KeysThatAreKnownDecideWhereNewOnesCannotBeHad) {
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
+  EXPECT_EQ(who(claims()), "jane ");
+  is_down_ = true;
+  loop_.run_for(std::chrono::seconds(10));
+  const int before = fetched_;
+  const auto forged = issuer_->verify(*new_key().sign(claims()));
+  ASSERT_FALSE(forged);
+  EXPECT_EQ(forged.error().message, "its signature is none of the issuer's");
+  EXPECT_EQ(fetched_, before + 1) << "its key might have been new";
+}
+
+TEST_F(OtherIssuers, AClockThatWasSetBackKeepsNobodyFromAsking) {
+  struct HandClock final : Clock {
+    TimePoint time = *parse_rfc3339("2026-01-02T03:04:05Z");
+    [[nodiscard]] TimePoint now() const override { return time; }
+  } clock;
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}}\n");
+  auto parsed =
+      parse_authentication_config(std::string(kHead) + kIssuer + "  claimMappings: {username: {claim: sub, prefix: ''}}\n", "a.yaml");
+  ASSERT_TRUE(parsed);
+  OidcIssuer issuer(
+      parsed->issuers.front(), [](const std::string&, const std::string&) -> Result<std::string> { return invalid("away"); }, clock);
+  const auto token = *key_->sign(claims());
+  EXPECT_FALSE(issuer.verify(token));
+  EXPECT_FALSE(issuer.must_fetch(token)) << "asked just now";
+  clock.time -= std::chrono::hours(1);
+  EXPECT_TRUE(issuer.must_fetch(token));
+}
+
+TEST_F(OtherIssuers, GroupsWithoutANameAreNone) {
+  configure("  claimMappings: {username: {claim: sub, prefix: ''}, groups: {expression: 'claims.roles.split(\",\")'}}\n");
+  EXPECT_EQ(who(claims({{"roles", ",dev,,ops,"}})), "jane dev,ops");
+  EXPECT_EQ(who(claims({{"roles", ""}})), "jane ");
+}
+
 TEST_F(OtherIssuers, AnAddressMustBeVerified) {
   configure("  claimMappings: {username: {claim: email, prefix: ''}}\n");
   EXPECT_EQ(who(claims({{"email", "j@x.org"}, {"email_verified", true}})), "j@x.org ");
@@ -311,6 +347,82 @@ TEST_F(AskedServices, TheFirstWithAnOpinionDecides) {
   is_down_ = true;
   EXPECT_TRUE(chain(false, true).authorize(known, shop).allowed) << "no opinion: the next is asked";
   EXPECT_FALSE(chain(true, true).authorize(known, shop).allowed);
+}
+
+TEST_F(AskedServices, AnswersAreKeptByWhatTheySay) {
+  WebhookAuthorizer hook(
+      {.name = "hook", .post = service(), .authorized_ttl = std::chrono::seconds(100), .unauthorized_ttl = std::chrono::seconds(10)},
+      loop_);
+  const Attributes shop{.verb = "get", .resource = "pods", .ns = "shop"};
+  const auto says = [&](const char* who, bool allowed, bool denied) {
+    answer_ = json::Object{{"status", json::Object{{"allowed", allowed}, {"denied", denied}}}};
+    return hook.authorize({who, "", {}, {}}, shop).verdict;
+  };
+  const auto is_kept = [&](const char* who) { return hook.remembered({who, "", {}, {}}, shop).has_value(); };
+  EXPECT_EQ(says("yes", true, false), Verdict::kAllow);
+  EXPECT_EQ(says("no", false, true), Verdict::kDeny);
+  EXPECT_EQ(says("both", true, true), Verdict::kDeny);
+  EXPECT_EQ(says("neither", false, false), Verdict::kNoOpinion);
+  for (const char* who : {"yes", "no", "both", "neither"}) EXPECT_TRUE(is_kept(who)) << who;
+  loop_.run_for(std::chrono::seconds(20));
+  for (const char* who : {"no", "both", "neither"}) EXPECT_FALSE(is_kept(who)) << who;
+  EXPECT_TRUE(is_kept("yes"));
+  loop_.run_for(std::chrono::seconds(90));
+  EXPECT_FALSE(is_kept("yes"));
+  is_down_ = true;
+  EXPECT_EQ(hook.authorize({"away", "", {}, {}}, shop).verdict, Verdict::kNoOpinion);
+  EXPECT_FALSE(is_kept("away")) << "what could not be asked is asked again";
+}
+
+TEST_F(AskedServices, LinksThatAllowOrDenyEverythingDoSoInTheirTurn) {
+  using Type = AuthorizerConfig::Type;
+  auto built_in = std::make_shared<testing::PickyAuthorizer>([](const UserInfo& user, const Attributes&) { return user.name == "known"; });
+  const auto hook = std::make_shared<WebhookAuthorizer>(WebhookAuthorizerOptions{.name = "hook", .post = service()}, loop_);
+  const auto chain = [&](std::vector<Type> types) {
+    std::vector<AuthorizerChain::Link> links;
+    for (const Type type : types) links.push_back({type, type == Type::kWebhook ? hook : nullptr});
+    return std::make_unique<AuthorizerChain>(built_in, links);
+  };
+  const Attributes shop{.verb = "get", .resource = "pods", .ns = "shop"};
+  const UserInfo jane{"jane", "", {}, {}}, known{"known", "", {}, {}}, master{"m", "", {"system:masters"}, {}};
+
+  const auto open = chain({Type::kBuiltIn, Type::kAlwaysAllow, Type::kWebhook});
+  EXPECT_TRUE(open->authorize(jane, shop).allowed);
+  EXPECT_TRUE(open->decide_at_once(jane, shop)->allowed);
+  EXPECT_FALSE(open->may_ask(jane)) << "the webhook's turn never comes";
+
+  const auto shut = chain({Type::kAlwaysDeny});
+  EXPECT_FALSE(shut->authorize(known, shop).allowed);
+  EXPECT_EQ(shut->authorize(known, shop).reason, "Everything is forbidden.");
+  EXPECT_FALSE(shut->decide_at_once(known, shop)->allowed);
+  EXPECT_TRUE(shut->authorize(master, shop).allowed);
+
+  const auto denies_first = chain({Type::kAlwaysDeny, Type::kBuiltIn});
+  EXPECT_TRUE(denies_first->authorize(known, shop).allowed) << "who has no opinion leaves it to the next";
+  EXPECT_TRUE(denies_first->authorize(jane, shop).reason.starts_with("Everything is forbidden."));
+  EXPECT_TRUE(asked_.empty());
+}
+
+TEST(ReviewsOfAccess, SayWhoAsksForWhatAndNothingThatIsEmpty) {
+  const Attributes everything{.verb = "patch",
+                              .group = "apps",
+                              .version = "v1",
+                              .resource = "deployments",
+                              .subresource = "scale",
+                              .ns = "shop",
+                              .name = "web",
+                              .path = "/apis/apps/v1/namespaces/shop/deployments/web/scale"};
+  const UserInfo jane{"jane", "7", {"dev", "ops"}, {{"team", {"blue", "red"}}, {"scopes", {}}}};
+  EXPECT_EQ(json::serialize(access_review_spec(jane, everything)),
+            R"({"resourceAttributes":{"namespace":"shop","verb":"patch","group":"apps","version":"v1","resource":"deployments",)"
+            R"("subresource":"scale","name":"web"},"user":"jane","uid":"7","groups":["dev","ops"],)"
+            R"("extra":{"scopes":[],"team":["blue","red"]}})");
+  EXPECT_EQ(json::serialize(access_review_spec({"jane", "", {}, {}}, {.verb = "list", .resource = "nodes"})),
+            R"({"resourceAttributes":{"verb":"list","resource":"nodes"},"user":"jane"})");
+  Attributes health{.verb = "get", .path = "/healthz"};
+  health.is_resource = false;
+  EXPECT_EQ(json::serialize(access_review_spec({"", "", {"system:unauthenticated"}, {}}, health)),
+            R"({"nonResourceAttributes":{"path":"/healthz","verb":"get"},"groups":["system:unauthenticated"]})");
 }
 
 TEST(AuthorizationConfigurations, MistakesAreNamedByTheirPlace) {

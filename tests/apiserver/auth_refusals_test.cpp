@@ -309,6 +309,26 @@ TEST_F(NodesRights, AReasonNamesWhoWasGranted) {
             "RBAC: allowed by RoleBinding \"readers/dev\" of Role \"reader\" to ServiceAccount \"bot/ci\"");
 }
 
+TEST_F(NodesRights, ManyRolesThatAreNotThereAreNamedInPart) {
+  const auto bind = [&](int from, int to) {
+    for (int i = from; i < to; ++i)
+      write_rbac(fmt::format("{{kind: ClusterRoleBinding, metadata: {{name: b{0}}}, roleRef: {{kind: ClusterRole, name: gone{0}}}, "
+                             "subjects: [{{kind: User, name: jane}}]}}",
+                             i)
+                     .c_str());
+  };
+  const auto why = [&] { return parts_.authorizer->authorize(user("jane"), ask("get pods x", "dev")).reason; };
+  bind(0, 1);
+  EXPECT_EQ(why(), "RBAC: clusterrole.rbac.authorization.k8s.io \"gone0\" not found");
+  bind(1, 2);
+  EXPECT_EQ(why(),
+            "RBAC: [clusterrole.rbac.authorization.k8s.io \"gone0\" not found, clusterrole.rbac.authorization.k8s.io \"gone1\" not found]");
+  bind(2, 100);
+  EXPECT_TRUE(why().ends_with("\"gone99\" not found]")) << why();
+  bind(100, 103);
+  EXPECT_TRUE(why().ends_with(" not found, and 3 more]")) << why();
+}
+
 /// What a server is started with reaches whoever asks who somebody is.
 class HandedOn : public AuthFixture {
  protected:

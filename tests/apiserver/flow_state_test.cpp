@@ -207,6 +207,62 @@ TEST_F(FlowState, AThreadThatIsWornOutRunsNothingItself) {
   controller_->stop();
 }
 
+TEST_F(FlowState, AThreadThatWasWornOutRecovers) {
+  std::thread([&] {
+    using Clock = std::chrono::steady_clock;
+    const auto jane = controller_->classify(user("jane"), asks("list", "pods"));
+    const auto begun = Clock::now();
+    Controller::spent(begun - std::chrono::milliseconds(60));
+    EXPECT_FALSE(controller_->runs_here(jane, 10, 0));
+    while (!controller_->runs_here(jane, 10, 0))
+      if (Clock::now() - begun > std::chrono::seconds(20)) return ADD_FAILURE() << "it is worn out for ever";
+  }).join();
+  controller_->stop();
+}
+
+/// A client that asks again at once gets few answers at once: the rest wait, however many there are.
+TEST_F(FlowState, AFloodIsAnsweredInPartAtOnce) {
+  std::promise<void> begun, go;
+  controller_->submit(work("jane", [&] {
+    begun.set_value();
+    go.get_future().wait();
+  }));
+  begun.get_future().wait();
+  for (int i = 0; i < 2; ++i) controller_->submit(work("jane"));
+  constexpr std::size_t kAtOnce = 20;
+  for (std::size_t i = 0; i < 10 * kAtOnce; ++i) controller_->submit(work("jane"));
+  EXPECT_GE(refused_.size(), kAtOnce);
+  EXPECT_LE(refused_.size(), 3 * kAtOnce) << "so many in each second";
+  EXPECT_EQ(sum("rejected_requests_total"), 10 * kAtOnce) << "counted at once";
+  go.set_value();
+  controller_->stop();
+}
+
+TEST_F(FlowState, ALevelThatBecomesExemptIsAnother) {
+  const auto before = controller_->classify(user("jane"), asks("list", "pods"));
+  const int seats = before.place().nominal;
+  ASSERT_TRUE(controller_->runs_here(before, 10, seats));
+  Seats held(*controller_, before, seats);
+  EXPECT_FALSE(controller_->runs_here(before, 10, 1));
+  auto levels = two_levels();
+  levels[0] = {"queued", "uq", true, 10, 0, 0, 0, 0, 0};
+  controller_->configure(levels, two_schemas());
+  const auto exempt = controller_->classify(user("jane"), asks("list", "pods"));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(controller_->runs_here(exempt, 10, seats)) << "whatever is taken";
+    const Seats more(*controller_, exempt, seats);
+  }
+  controller_->configure(two_levels(), two_schemas());
+  const auto again = controller_->classify(user("jane"), asks("list", "pods"));
+  EXPECT_TRUE(controller_->runs_here(again, 10, again.place().nominal)) << "what the first level gave is its own";
+  Seats last(*controller_, again, again.place().nominal);
+  EXPECT_FALSE(controller_->runs_here(again, 10, 1));
+  last.reset();
+  held.reset();
+  all_is_given_back();
+  controller_->stop();
+}
+
 TEST_F(FlowState, OneRequestHasAPartOfItsLevelAtMost) {
   EXPECT_EQ(Controller::most_seats(controller_->classify(user("joe"), asks("list", "pods"))), 100)
       << "without queues nobody is kept waiting";

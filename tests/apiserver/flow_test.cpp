@@ -102,6 +102,28 @@ TEST(FairQueue, CostlyWorkCountsForMore) {
   EXPECT_NEAR(heavy_served, 20, 5);
 }
 
+/// What a queue was served beyond the present counts against it, however many others have come and gone.
+TEST(FairQueue, RemembersWhoWasServedBeyondThePresent) {
+  FairQueue queue(1000, 1, 10);
+  const auto push = [&](std::uint64_t flow, double work, std::size_t name) {
+    Waiting waiting;
+    waiting.work = work;
+    waiting.bytes = name;
+    return queue.push(flow, std::move(waiting));
+  };
+  ASSERT_TRUE(push(1, 1e6, 0));
+  EXPECT_EQ(queue.pop()->bytes, 0U);
+  for (std::uint64_t flow = 100; flow < 500; ++flow) {
+    ASSERT_TRUE(push(flow, 1, 0));
+    ASSERT_TRUE(queue.pop());
+  }
+  ASSERT_TRUE(push(1, 1, 1));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(push(2, 10, 2));
+  std::vector<std::size_t> order;
+  while (const auto next = queue.pop()) order.push_back(next->bytes);
+  EXPECT_EQ(order, (std::vector<std::size_t>{2, 2, 2, 1}));
+}
+
 TEST(FairQueue, EndsAtItsLength) {
   FairQueue queue(8, 2, 3);
   int taken = 0;

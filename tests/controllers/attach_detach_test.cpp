@@ -76,6 +76,36 @@ TEST_F(AttachDetachTest, WhatOthersAttachedIsTheirs) {
     EXPECT_NE(json::get_string(one, {"metadata", "name"}), "csi-8e3bb36fda804646cae96ea9b03b4b77d9b692e45ea0ddda23cccc30a6b1c3fe");
 }
 
+TEST_F(AttachDetachTest, ANamesakeThatTheWatchShowsAtOnceHasVolumesOfItsOwn) {
+  const auto put_plain = [&] { api.put(kinds().pod, yaml("metadata: {name: p}\nspec: {nodeName: n1}\nstatus: {phase: Running}\n")); };
+  put_pod("p", "n1");
+  settle();
+  EXPECT_EQ(attachments().size(), 1U);
+  put_plain();
+  settle();
+  EXPECT_EQ(attachments().size(), 0U);
+  put_pod("p", "n1");
+  settle();
+  EXPECT_EQ(attachments().size(), 1U);
+}
+
+TEST_F(AttachDetachTest, EachAttachmentIsTold) {
+  const auto told = [&] {
+    return std::ranges::count(api.events, "SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume \"v\"");
+  };
+  for (int round = 1; round <= 2; ++round) {
+    put_pod("p", "n1");
+    settle();
+    answer("{attached: true}");
+    EXPECT_EQ(told(), round);
+    answer("{attached: true}");
+    EXPECT_EQ(told(), round) << "once";
+    api.erase(kinds().pod, "default", "p");
+    settle();
+    EXPECT_EQ(attachments().size(), 0U);
+  }
+}
+
 TEST_F(AttachDetachTest, AVolumeIsAttachedToTheNodeOfItsPodsAndDetachedWhenTheNodeHasUnmountedIt) {
   put_pod("waits", "");
   settle();

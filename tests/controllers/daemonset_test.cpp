@@ -102,6 +102,65 @@ TEST_F(Daemons, FollowNodesLabelsAndSelectors) {
   EXPECT_EQ(targets(), (std::multiset<std::string>{"b", "c"}));
 }
 
+TEST_F(Daemons, APodWithoutTheLabelsIsLetGoAndReplaced) {
+  node("a");
+  put();
+  run();
+  json::Value pod = world.api.all(kinds().pod).at(0);
+  const std::string name(json::get_string(pod, {"metadata", "name"}));
+  json::set(pod, {"metadata", "labels", "app"}, "other");
+  world.api.put(kinds().pod, pod);
+  run();
+  ASSERT_EQ(world.pods(), 2U);
+  EXPECT_TRUE(json::get_array(world.api.get(kinds().pod, name), {"metadata", "ownerReferences"}).empty());
+  pod = world.api.get(kinds().pod, name);
+  json::set(pod, {"metadata", "labels", "app"}, "w");
+  world.api.put(kinds().pod, pod);
+  run();
+  EXPECT_EQ(world.pods(), 1U) << "it is taken back, and one is too many";
+}
+
+/// As Kubernetes: a pod that somebody made with the set's labels and for no node is adopted, and then nobody counts, rolls or removes it.
+TEST_F(Daemons, AnAdoptedPodThatIsMeantForNoNodeIsLeftAlone) {
+  node("a");
+  world.api.put(kinds().pod,
+                yaml("{apiVersion: v1, kind: Pod, metadata: {name: stray, labels: {app: w}}, spec: {containers: [{name: c}]}}"));
+  put();
+  world.loop.run_for(seconds(5));
+  EXPECT_EQ(world.pods(), 2U);
+  EXPECT_EQ(json::get_array(world.api.get(kinds().pod, "stray"), {"metadata", "ownerReferences"}).size(), 1U);
+  put("", "a:2");
+  world.loop.run_for(minutes(5));
+  EXPECT_FALSE(world.api.get(kinds().pod, "stray").is_null());
+  EXPECT_EQ(world.pods(), 2U);
+  EXPECT_EQ(json::get_int(set(), {"status", "currentNumberScheduled"}), 1);
+}
+
+TEST_F(Daemons, PodsThatAFormerSetLeftAreTakenOverAsTheyAre) {
+  for (const char* name : {"a", "b", "c"}) node(name);
+  put();
+  run();
+  const auto names = [&] {
+    std::set<std::string> out;
+    for (const json::Value& pod : world.api.all(kinds().pod)) out.emplace(json::get_string(pod, {"metadata", "name"}));
+    return out;
+  };
+  const std::set<std::string> before = names();
+  ASSERT_EQ(before.size(), 3U);
+  world.api.erase(kinds().daemon_set, "default", "w");
+  for (json::Value pod : world.api.all(kinds().pod)) {
+    json::erase(pod, {"metadata", "ownerReferences"});
+    world.api.put(kinds().pod, pod);
+  }
+  run();
+  put();
+  run();
+  run();
+  EXPECT_EQ(names(), before);
+  for (const json::Value& pod : world.api.all(kinds().pod)) EXPECT_EQ(json::get_array(pod, {"metadata", "ownerReferences"}).size(), 1U);
+  EXPECT_EQ(json::get_int(set(), {"status", "currentNumberScheduled"}), 3);
+}
+
 TEST_F(Daemons, RequiredAffinityDecidesLikeTheScheduler) {
   node("a", "", "size: '4'");
   node("b", "", "size: '16'");

@@ -241,8 +241,19 @@ TEST_F(Rollout, RollsBackWhereTheOldAnnotationAsksForIt) {
     settle(5);
     EXPECT_EQ(json::find(deployment(), {"metadata", "annotations", "deprecated.deployment.rollback.to"}), nullptr);
   };
+  change([](json::Value& d) {
+    json::set(d, {"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}, "its own");
+    json::set(d, {"metadata", "annotations", "later"}, "third");
+  });
   ask("0");
   EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 1}}));
+  // Annotations are the set's as well, but for those that say something of the object that they are on.
+  const auto annotation = [&](const char* key) { return json::get_string(deployment(), {"metadata", "annotations", key}, "none"); };
+  EXPECT_EQ(annotation("kubectl.kubernetes.io/last-applied-configuration"), "its own");
+  EXPECT_EQ(annotation("why"), "none") << "the first set is older";
+  EXPECT_EQ(annotation("later"), "none");
+  EXPECT_EQ(annotation("deployment.kubernetes.io/desired-replicas"), "none");
+  EXPECT_EQ(annotation("deployment.kubernetes.io/max-replicas"), "none");
   EXPECT_TRUE(world.api.saw("DeploymentRollback: Rolled back deployment \"w\" to revision 1"));
   // What a set adds to its pods' labels is no part of the template, and the set that is there already is taken again.
   EXPECT_EQ(json::find(deployment(), {"spec", "template", "metadata", "labels", "pod-template-hash"}), nullptr);

@@ -96,6 +96,20 @@ TEST_F(Budgets, AnEvictionUnderWayCountsUntilItIsOldOrDone) {
   EXPECT_EQ(json::find(document(), {"status", "disruptedPods"}), nullptr);
 }
 
+TEST_F(Budgets, EachEvictionUnderWayIsLookedAtWhenItIsOld) {
+  pods(3, 3);
+  budget("minAvailable: 1",
+         fmt::format("status: {{disruptedPods: {{p0: '{}', p1: '{}', p2: '{}'}}}}\n", format_rfc3339(kStart - seconds(60)),
+                     format_rfc3339(kStart - seconds(90)), format_rfc3339(kStart)));
+  EXPECT_EQ(status()[1], 0);
+  world.loop.run_for(seconds(35));
+  EXPECT_EQ(status()[1], 1) << "p1 is spared";
+  world.loop.run_for(seconds(30));
+  EXPECT_EQ(status()[1], 2) << "p0, too";
+  world.loop.run_for(seconds(60));
+  EXPECT_EQ(status()[1], 3);
+}
+
 TEST_F(Budgets, WhatCannotBeCountedAllowsNothingAndIsSaid) {
   pods(2, 2, ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]");
   budget("maxUnavailable: 1");

@@ -181,6 +181,37 @@ TEST_F(HpaControllerTest, GrowsWithTheLoadAndShrinksAfterTheWindow) {
   EXPECT_TRUE(api.saw("SuccessfulRescale: New size: 1; reason: All metrics below target"));
 }
 
+TEST_F(HpaControllerTest, OneThatIsMadeAnewRemembersNothing) {
+  loop.run_for(seconds(1));
+  ASSERT_EQ(replicas(), 4);
+  usage = "1m";
+  json::Value again = api.get(kinds().horizontal_pod_autoscaler, "web");
+  api.erase(kinds().horizontal_pod_autoscaler, "default", "web");
+  json::erase(again, {"metadata", "uid"});
+  json::erase(again, {"status"});
+  api.put(kinds().horizontal_pod_autoscaler, again);
+  loop.run_for(seconds(20));
+  EXPECT_EQ(replicas(), 1) << "nobody recommended more to this one";
+}
+
+TEST_F(HpaControllerTest, AChangeThatIsRefusedIsNoneAndIsTriedAgain) {
+  json::Value object = api.get(kinds().horizontal_pod_autoscaler, "web");
+  json::set(object, {"spec", "behavior"},
+            yaml("{scaleUp: {stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 1, periodSeconds: 600}]}}"));
+  api.put(kinds().horizontal_pod_autoscaler, object);
+  int refused = 0;
+  api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.subresource != "scale" || refused == 2) return std::nullopt;
+    ++refused;
+    return model::internal_error("not now");
+  };
+  loop.run_for(minutes(2));
+  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(replicas(), 3) << "one more in ten minutes, and the refused ones were none";
+  loop.run_for(minutes(5));
+  EXPECT_EQ(replicas(), 3);
+}
+
 TEST_F(HpaControllerTest, TakesItsTargetIntoItsBounds) {
   json::Value target = api.get(kinds().deployment, "web");
   json::set(target, {"spec", "replicas"}, 9);

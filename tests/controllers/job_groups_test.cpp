@@ -167,6 +167,29 @@ TEST_F(JobGroups, AServerWithoutThemHasPodsOneByOne) {
   EXPECT_EQ(groups_of_pods(), (std::set<std::string>{"-"}));
 }
 
+TEST_F(JobGroups, AServerThatHasThemLaterIsAskedAgain) {
+  bool is_there = false;
+  int asked = 0;
+  api.refuse = [&](const Write& write) -> std::optional<model::ApiStatus> {
+    if (write.kind->plural != "workloads") return std::nullopt;
+    ++asked;
+    return is_there ? std::nullopt : std::optional(model::not_found(write.kind->group, write.kind->plural, ""));
+  };
+  put_job(kGang + std::string(", suspend: true"));
+  EXPECT_EQ(asked, 1);
+  is_there = true;
+  const auto again = [&](const std::string& spec) {
+    api.erase(kinds().job, "default", "j");
+    put_job(spec);
+  };
+  settle(seconds(20));
+  again(kGang + std::string(", suspend: true"));
+  EXPECT_EQ(asked, 1) << "not for half a minute";
+  settle(seconds(15));
+  again(kGang);
+  EXPECT_EQ(groups_of_pods(), (std::set<std::string>{kGroup}));
+}
+
 TEST_F(JobGroups, ARestartInTheMiddleGoesOnWithWhatIsThere) {
   // As somebody left it who ended after the Workload.
   api.put(kinds().workload,

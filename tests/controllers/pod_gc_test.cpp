@@ -53,6 +53,49 @@ TEST_F(PodGc, ANodeThatComesBackKeepsItsPods) {
   EXPECT_TRUE(there("p"));
 }
 
+TEST_F(PodGc, ANodeThatWasFoundMissingIsAskedAboutAgainForTheNextPods) {
+  start();
+  int asked = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    asked += write.verb == Write::Verb::kGet;
+    return std::nullopt;
+  };
+  pod("first", "late", "Running");
+  world.loop.run_for(minutes(2));
+  EXPECT_FALSE(there("first"));
+  EXPECT_EQ(asked, 1);
+  world.loop.run_for(minutes(2));
+  // The server has the node by now, and the watch does not show it yet.
+  world.api.hold_back(kinds().node);
+  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: late}}"));
+  pod("second", "late", "Running");
+  world.loop.run_for(minutes(2));
+  EXPECT_TRUE(there("second"));
+  EXPECT_GT(asked, 1);
+}
+
+TEST_F(PodGc, ANodeThatCameAndWentAgainIsAskedAboutAgain) {
+  start();
+  std::vector<std::string> asked;
+  bool is_refused = true;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.verb == Write::Verb::kGet) asked.push_back(write.name);
+    if (write.verb == Write::Verb::kDelete && is_refused) return model::internal_error("not now");
+    return std::nullopt;
+  };
+  pod("p", "late", "Running");
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(asked, std::vector<std::string>{"late"});
+  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: late}}"));
+  world.api.erase(kinds().node, "", "late");
+  is_refused = false;
+  world.loop.run_for(seconds(30));
+  EXPECT_TRUE(there("p")) << "it has the whole quarantine again";
+  world.loop.run_for(minutes(1));
+  EXPECT_FALSE(there("p"));
+  EXPECT_EQ(asked, (std::vector<std::string>{"late", "late"}));
+}
+
 TEST_F(PodGc, TheOldestFinishedPodsGoBeyondTheThreshold) {
   start(2);
   for (int i = 0; i < 4; ++i)

@@ -76,6 +76,22 @@ TEST(TaintEviction, ANamesakeOfAnEvictedPodIsNeitherMarkedNorDeleted) {
   EXPECT_EQ(find_condition(world.api.get(kinds().pod, "p"), "DisruptionTarget"), nullptr);
 }
 
+TEST(TaintEviction, ANamesakeThatCameBeforeTheAnswerIsEvictedAsWell) {
+  NodeWorld world;
+  int deletions = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().pod || write.verb != Write::Verb::kDelete || ++deletions > 1) return std::nullopt;
+    world.api.erase(kinds().pod, "default", "p");
+    world.put_pod("p", "n0", "[]");
+    return model::not_found("", "pods", "p");
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(30), 1);
+  EXPECT_EQ(deletions, 2);
+  EXPECT_FALSE(world.has_pod("p"));
+}
+
 TEST(TaintEviction, NoughtAndLessMeanAtOnce) {
   NodeWorld world;
   world.put_pod("nought", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]");
@@ -156,6 +172,41 @@ TEST(TaintEviction, TimersOfTaintsWithoutATimeGoOnAfterARestart) {
   EXPECT_FALSE(next.get(kinds().pod, "p").is_null());
   world.loop.run_for(seconds(5));
   EXPECT_TRUE(next.get(kinds().pod, "p").is_null()) << "100 s after the taint, not after the restart";
+}
+
+TEST(TaintEviction, ATaintIsDatedOnceHoweverManyWaitForIt) {
+  NodeWorld world;
+  int dated = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    dated += write.kind == kinds().node && json::find(write.body, {"spec", "taints"}) != nullptr;
+    return std::nullopt;
+  };
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 1);
+  world.put_pod("q", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 1);
+  world.taint("[{key: other, effect: NoExecute}]");
+  world.put_pod("p", "n0", "[{key: other, operator: Exists, effect: NoExecute, tolerationSeconds: 600}]");
+  world.run(seconds(10), 1);
+  EXPECT_EQ(dated, 2) << "another taint";
+}
+
+TEST(TaintEviction, OfSeveralTaintsTheOneWhoseTimeIsOverFirstCounts) {
+  for (const bool short_first : {true, false}) {
+    NodeWorld world;
+    const std::string hasty = "{key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 20}",
+                      patient = "{key: b, operator: Exists, effect: NoExecute, tolerationSeconds: 300}";
+    world.put_pod("p", "n0", fmt::format("[{}, {}]", hasty, patient));
+    world.taint(short_first ? "[{key: a, effect: NoExecute}, {key: b, effect: NoExecute}]"
+                            : "[{key: b, effect: NoExecute}, {key: a, effect: NoExecute}]");
+    world.run(seconds(15), 1);
+    EXPECT_TRUE(world.has_pod("p"));
+    world.run(seconds(10), 1);
+    EXPECT_FALSE(world.has_pod("p")) << short_first;
+  }
 }
 
 TEST(TaintEviction, TaintsNobodyWaitsForAreLeftAsTheyAre) {

@@ -181,6 +181,19 @@ TEST_F(VolumeBinderTest, ADefaultClassThatComesLaterServesTheClaimsThatNameNone)
   EXPECT_EQ(json::get_string(claim(), {"spec", "storageClassName"}), "standard");
 }
 
+TEST_F(VolumeBinderTest, AClaimThatGetsTheDefaultClassTakesNoVolumeWithoutOne) {
+  put_class("standard", "disk.example.com", "WaitForFirstConsumer", "storageclass.kubernetes.io/is-default-class: 'true'");
+  put_volume("plain", "2Gi");
+  settle();
+  put_claim();
+  settle();
+  EXPECT_EQ(json::get_string(claim(), {"spec", "storageClassName"}), "standard");
+  EXPECT_EQ(json::get_string(claim(), {"spec", "volumeName"}), "");
+  EXPECT_EQ(volume_phase("plain"), "Available");
+  EXPECT_TRUE(api.saw("WaitForFirstConsumer: waiting for first consumer to be created before binding"));
+  EXPECT_FALSE(api.saw("FailedBinding: no persistent volumes available for this claim and no storage class is set"));
+}
+
 TEST_F(VolumeBinderTest, AClaimThatNamesTheEmptyClassKeepsIt) {
   put_class("standard", "disk.example.com", "Immediate", "storageclass.kubernetes.io/is-default-class: 'true'");
   put_claim("storageClassName: ''");

@@ -449,6 +449,14 @@ clusterDNS: [10.96.0.10]
 clusterDomain: example.org
 localStorageCapacityIsolation: false
 crashLoopBackOff: {maxContainerRestartPeriod: 17s}
+cpuManagerPolicy: static
+cpuManagerPolicyOptions: {full-pcpus-only: "true"}
+memoryManagerPolicy: Static
+topologyManagerPolicy: best-effort
+topologyManagerScope: pod
+topologyManagerPolicyOptions: {prefer-closest-numa-nodes: "true"}
+reservedSystemCPUs: 0-1
+reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 1, limits: {memory: 2Gi}}]
 )"));
   ASSERT_TRUE(settings) << settings.error();
   const json::Object shown = kubelet_configuration(*settings);
@@ -486,10 +494,19 @@ crashLoopBackOff: {maxContainerRestartPeriod: 17s}
            {"clusterDNS", R"(["10.96.0.10"])"},
            {"clusterDomain", R"("example.org")"},
            {"localStorageCapacityIsolation", "false"},
-           {"crashLoopBackOff", R"({"maxContainerRestartPeriod":"17s"})"}})
+           {"crashLoopBackOff", R"({"maxContainerRestartPeriod":"17s"})"},
+           {"cpuManagerPolicy", R"("static")"},
+           {"cpuManagerPolicyOptions", R"({"full-pcpus-only":"true"})"},
+           {"memoryManagerPolicy", R"("Static")"},
+           {"topologyManagerPolicy", R"("best-effort")"},
+           {"topologyManagerScope", R"("pod")"},
+           {"topologyManagerPolicyOptions", R"({"prefer-closest-numa-nodes":"true"})"},
+           {"reservedSystemCPUs", R"("0-1")"},
+           {"reservedMemory", R"([{"numaNode":0,"limits":{"memory":"1Gi"}},{"numaNode":1,"limits":{"memory":"2Gi"}}])"}})
     EXPECT_EQ(at(field), value) << field;
   const json::Object plain = kubelet_configuration(*read_kubelet_configuration(json::Object{}));
-  for (const char* field : {"staticPodPath", "kubeReserved", "systemReserved", "allowedUnsafeSysctls", "clusterDNS", "clusterDomain"})
+  for (const char* field : {"staticPodPath", "kubeReserved", "systemReserved", "allowedUnsafeSysctls", "clusterDNS", "clusterDomain",
+                            "cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "reservedSystemCPUs", "reservedMemory"})
     EXPECT_FALSE(plain.contains(field)) << field << " is shown where it is set";
 }
 

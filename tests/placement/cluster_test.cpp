@@ -235,5 +235,70 @@ TEST(BadInput, AClusterWithoutNodesSaysSo) {
   EXPECT_EQ(decision.error, "no nodes available to schedule pods");
 }
 
+/// A node that goes while pods are left on it, and comes again, is what it is told to be now.
+TEST(ClusterNodes, OneThatComesAgainHasNothingOfTheFormerOne) {
+  Cluster cluster(Era::k136);
+  const auto node = [](const char* cpu) {
+    return json::Value{{"kind", "Node"}, {"metadata", {{"name", "n"}}}, {"status", {{"allocatable", {{"cpu", cpu}, {"pods", "9"}}}}}};
+  };
+  const json::Value topology{{"kind", "NodeResourceTopology"}, {"metadata", {{"name", "n"}}}, {"zones", json::Array{}}};
+  cluster.upsert(node("4"));
+  cluster.upsert(topology);
+  cluster.upsert(json::Value{{"kind", "Pod"}, {"metadata", {{"name", "p"}, {"namespace", "default"}}}, {"spec", {{"nodeName", "n"}}}});
+  EXPECT_NE(cluster.find_node("n")->topology, nullptr);
+  cluster.remove_node("n");
+  ASSERT_NE(cluster.find_node("n"), nullptr) << "its pod is there";
+  EXPECT_EQ(cluster.find_node("n")->allocatable.cpu_milli, 0);
+  EXPECT_EQ(cluster.find_node("n")->topology, nullptr);
+  cluster.remove("NodeResourceTopology", "", "n");
+  cluster.upsert(node("2"));
+  EXPECT_EQ(cluster.find_node("n")->allocatable.cpu_milli, 2000);
+  EXPECT_EQ(cluster.find_node("n")->topology, nullptr);
+  cluster.upsert(topology);
+  EXPECT_NE(cluster.find_node("n")->topology, nullptr);
+}
+
+/// What is made anew under its name is another: of an attachment its node, of a claim what was about to be given.
+TEST(ClusterObjects, NamesakesReplaceWholly) {
+  Cluster cluster(Era::k136);
+  const auto attach = [&](const char* node) {
+    cluster.upsert(json::Value{{"kind", "VolumeAttachment"},
+                               {"metadata", {{"name", "a"}}},
+                               {"spec", {{"attacher", "csi.x"}, {"nodeName", node}, {"source", {{"persistentVolumeName", "v"}}}}}});
+  };
+  attach("n1");
+  attach("n2");
+  ASSERT_EQ(cluster.volume_attachments().size(), 1U);
+  EXPECT_EQ(cluster.volume_attachments().begin()->second->node_name, "n2");
+  EXPECT_TRUE(cluster.remove("VolumeAttachment", "", "a"));
+  EXPECT_TRUE(cluster.volume_attachments().empty());
+  EXPECT_FALSE(cluster.remove("VolumeAttachment", "", "a"));
+
+  const auto claim = [&](const char* uid, bool is_allocated) {
+    json::Value one{{"kind", "ResourceClaim"}, {"metadata", {{"name", "c"}, {"namespace", "default"}, {"uid", uid}}}};
+    if (is_allocated) json::set(one, {"status", "allocation"}, json::Object{{"devices", json::Object{{"results", json::Array{}}}}});
+    cluster.upsert(one);
+  };
+  const auto given = std::make_shared<const model::Allocation>();
+  const auto is_pending = [&](const char* uid) { return cluster.pending_allocation(uid) != nullptr; };
+  claim("u1", false);
+  cluster.set_pending_allocation("u1", given);
+  claim("u1", false);
+  EXPECT_TRUE(is_pending("u1")) << "a change that says nothing of devices";
+  claim("u1", true);
+  EXPECT_FALSE(is_pending("u1")) << "it has them";
+  cluster.set_pending_allocation("u1", given);
+  EXPECT_TRUE(cluster.remove("ResourceClaim", "default", "c"));
+  EXPECT_FALSE(is_pending("u1")) << "it is gone";
+  cluster.set_pending_allocation("u2", given);
+  cluster.hold_pending_allocation("u2", given);
+  cluster.drop_pending_allocation("u2", given);
+  EXPECT_TRUE(is_pending("u2")) << "two held it";
+  cluster.drop_pending_allocation("u2", std::make_shared<const model::Allocation>());
+  EXPECT_TRUE(is_pending("u2")) << "another one";
+  cluster.drop_pending_allocation("u2", given);
+  EXPECT_FALSE(is_pending("u2"));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -39,6 +39,20 @@ TEST(GroupExplain, WhichMemberStopsItAndWhichDomainIsNearest) {
   EXPECT_EQ(found.domains[0].why, "0/2 nodes are available: 2 Insufficient cpu.");
 }
 
+TEST(GroupExplain, TheDomainWhereMostFindAPlaceIsTheNearestAndOfThoseTheSmallest) {
+  Explained world;
+  world.node("few", 4, {{"rack", "few"}});
+  for (const char* name : {"most1", "most2", "most3"}) world.node(name, 4, {{"rack", "most"}});
+  for (const char* name : {"wide1", "wide2", "wide3", "wide4"}) world.node(name, 4, {{"rack", "wide"}});
+  world.running("there", {.cpu = 2, .node = "wide1"});
+  for (const char* name : {"some1", "some2"}) world.node(name, 4, {{"rack", "some"}});
+  const auto found = world.explain(gang_of(5, {Explained::kRack}), Explained::pods(5, 3));
+  std::vector<std::string> order;
+  for (const auto& one : found.domains) order.push_back(fmt::format("{} {} of {}", one.name, one.placeable, one.nodes));
+  EXPECT_EQ(order, (std::vector<std::string>{"most 3 of 3", "wide 3 of 4", "some 2 of 2", "few 1 of 1"}));
+  EXPECT_EQ(found.summary, "default/gang fits nowhere: of the 5 pods that it needs 3 find a place in the nearest domain, rack=most");
+}
+
 TEST(GroupExplain, TheFewestNodesThatAreEnough) {
   Explained world;
   world.node("n", 4);

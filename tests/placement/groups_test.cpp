@@ -6,6 +6,7 @@
 
 #include "placement/attempt.h"
 #include "placement/groups/group_levels.h"
+#include "placement/groups/group_reservation.h"
 #include "tests/placement/groups_world.h"
 
 namespace berth::placement {
@@ -110,6 +111,27 @@ TEST(GroupSearch, AKindThatFewNodesTakeIsNotLeftOut) {
   const GroupDecision exact = decide_group(trial, {.group = &group, .members = members, .standing = {}});
   EXPECT_TRUE(exact.was_searched);
   EXPECT_EQ(places(trial, exact), (Places{"n2", "n2", "n1"}));
+}
+
+/// Room is looked for with as much search as the question has, and no more.
+TEST(GroupReservations, WithoutStepsRoomIsLookedForGreedily) {
+  GroupWorld world;
+  world.node("n1", 4, {{"kind", "a"}});
+  world.node("n2", 4);
+  world.running("there", {.cpu = 4, .priority = 9, .node = "n2", .started_s = 5});
+  std::vector<PodInfoPtr> members = {GroupWorld::make("m0", {.cpu = 2}), GroupWorld::make("m1", {.cpu = 2}),
+                                     GroupWorld::make("m2", {.cpu = 4, .selects = "a"})};
+  const PodGroup group = gang_of(3);
+  Trial trial = world.trial();
+  const auto plan = [&](std::size_t steps) {
+    return plan_reservation(trial, {.group = &group, .members = members, .standing = {}, .search_steps = steps},
+                            [](const PodInfo&) { return std::optional(*parse_rfc3339("2026-01-02T00:00:00Z")); });
+  };
+  EXPECT_FALSE(plan(0));
+  const auto found = plan(kGroupSearchSteps);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->in_the_way, 1U);
+  EXPECT_EQ(found->starts_at, parse_rfc3339("2026-01-02T00:00:00Z"));
 }
 
 TEST(GroupSearch, WithoutStepsItIsGreedy) {

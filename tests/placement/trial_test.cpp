@@ -365,5 +365,119 @@ TEST(Trial, WhatAnInnerAttemptLearnsOfNamesEndsWithIt) {
   EXPECT_EQ(first(), "a");
 }
 
+/// What was asked while something was tried says nothing once that is taken back.
+TEST(TrialAttempts, AnswersOfAnAttemptEndWithIt) {
+  Cluster cluster(Era::k136);
+  for (const char* name : {"a", "b"})
+    cluster.upsert(json::Value{{"kind", "Node"},
+                               {"metadata", {{"name", name}, {"labels", {{"kubernetes.io/hostname", name}}}}},
+                               {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "9"}}}}}});
+  const auto running = [&](const char* name, const char* node) {
+    return json::Value{
+        {"kind", "Pod"},
+        {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}, {"labels", {{"app", name}}}}},
+        {"spec", {{"nodeName", node}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", "1500m"}}}}}}}}}}};
+  };
+  cluster.upsert(running("one", "a"));
+  cluster.upsert(running("two", "b"));
+  const auto space = [](const char* team) {
+    return json::Value{{"kind", "Namespace"}, {"metadata", {{"name", "default"}, {"labels", {{"team", team}}}}}};
+  };
+  const auto budget = [](int allowed) {
+    return json::Value{{"kind", "PodDisruptionBudget"},
+                       {"metadata", {{"name", "b"}, {"namespace", "default"}}},
+                       {"spec", {{"selector", {{"matchLabels", {{"app", "one"}}}}}}},
+                       {"status", {{"disruptionsAllowed", allowed}}}};
+  };
+  cluster.upsert(space("red"));
+  cluster.upsert(budget(1));
+  const auto make = [](json::Object spec, const char* cpu) {
+    spec["containers"] = json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}};
+    const json::Value pod{{"kind", "Pod"}, {"metadata", {{"name", "p"}, {"namespace", "other"}, {"uid", "p"}}}, {"spec", std::move(spec)}};
+    return PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), Era::k136);
+  };
+  const PodInfoPtr shy = make({{"affinity",
+                                {{"podAntiAffinity",
+                                  {{"requiredDuringSchedulingIgnoredDuringExecution",
+                                    json::Array{{{"topologyKey", "kubernetes.io/hostname"},
+                                                 {"labelSelector", {{"matchLabels", {{"app", "one"}}}}},
+                                                 {"namespaceSelector", {{"matchLabels", {{"team", "blue"}}}}}}}}}}}}},
+                              "100m");
+  const PodInfoPtr high = make({{"priority", 9}}, "2");
+  Trial trial(cluster, *Profiles::create({default_profile(Era::k136)}), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}});
+  const auto answers = [&] {
+    const Decision placed = trial.decide(shy);
+    const PostFilterResult found = trial.victims_for(high);
+    return fmt::format("{} {}", placed.outcome == Decision::Outcome::kScheduled ? placed.node_name : "nowhere",
+                       found.choice() == nullptr ? "nobody" : found.choice()->victims[0]->key);
+  };
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(answers(), "a default/one") << round;
+    Attempt attempt(trial);
+    trial.cluster().upsert(space("blue"));
+    trial.cluster().upsert(budget(0));
+    EXPECT_EQ(answers(), "b default/two") << round;
+  }
+  EXPECT_EQ(answers(), "a default/one");
+}
+
+/// Nodes that were only tried leave their slots to the next ones, however often that is done.
+TEST(TrialAttempts, NodesThatWereTriedLeaveTheirSlots) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: stays}}");
+  Trial trial(world.cluster, *Profiles::create({default_profile(Era::k136)}), {});
+  for (int round = 0; round < 20; ++round) {
+    Attempt attempt(trial);
+    for (const char* name : {"x", "y"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {}{}}}}}", name, round));
+    EXPECT_EQ(trial.cluster().node_count(), 3U);
+  }
+  EXPECT_EQ(trial.cluster().node_count(), 1U);
+  EXPECT_LE(trial.cluster().slot_count(), 3U);
+}
+
+/// What extenders left of the candidates is chosen among anew, whatever was chosen, and said, before.
+TEST(TrialPreemption, WhatIsLeftOfTheCandidatesIsChosenAmongAnew) {
+  Cluster cluster(Era::k136);
+  for (const char* name : {"a", "b", "c"}) {
+    cluster.upsert(json::Value{
+        {"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "9"}}}}}});
+  }
+  const auto pod = [&](const std::string& name, int priority, const std::string& node) {
+    json::Value out{
+        {"kind", "Pod"},
+        {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+        {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", "2"}}}}}}}}}}};
+    if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
+    return PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(out)), Era::k136);
+  };
+  cluster.upsert_pod(pod("low", 1, "a"));
+  cluster.upsert_pod(pod("lower", 0, "b"));
+  cluster.upsert_pod(pod("lowest", 0, "c"));
+  const FrameworkPtr framework = *Framework::create(default_profile(Era::k136));
+  Trial trial = Trial::on_fork(cluster, framework);
+  const PodInfoPtr high = pod("high", 9, "");
+  const Evaluation failed = trial.evaluate(*high);
+  PostFilterResult result = trial.victims_for(high, &failed);
+  ASSERT_EQ(result.candidates.size(), 3U);
+  ASSERT_NE(result.choice(), nullptr);
+  EXPECT_EQ(result.choice()->victims[0]->key, "default/lower");
+  EXPECT_EQ(result.tied.size(), 2U);
+
+  std::erase_if(result.candidates, [](const Candidate& one) { return one.victims[0]->key != "default/low"; });
+  result.status = Status::unschedulable("nothing yet");
+  trial.choose_among(result, *high);
+  ASSERT_NE(result.choice(), nullptr);
+  EXPECT_EQ(result.choice()->victims[0]->key, "default/low");
+  EXPECT_EQ(result.tied, std::vector<NodeIndex>{cluster.find_node("a")->index});
+  EXPECT_TRUE(result.status.is_success());
+
+  result.candidates.clear();
+  result.status = Status::unschedulable("nobody is left");
+  trial.choose_among(result, *high);
+  EXPECT_EQ(result.choice(), nullptr);
+  EXPECT_TRUE(result.tied.empty());
+  EXPECT_EQ(result.status.message(), "nobody is left");
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -44,6 +44,26 @@ class Hold final : public PluginOf<Hold> {
   Duration patience_;
 };
 
+/// Cannot take, or cannot keep, what one label says: "reserve" or "pre-bind".
+class Stumble final : public PluginOf<Stumble> {
+ public:
+  std::string_view name() const override { return "Stumble"; }
+  Status reserve(CycleState&, const PodInfo& pod, const NodeInfo&, Cluster&) const override {
+    return stumbles(pod, "reserve") ? Status::error("it slipped") : Status::success();
+  }
+  std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState&, const PodInfo& pod, const NodeInfo&) const override {
+    if (stumbles(pod, "pre-bind")) return std::unexpected(Status::error("it fell"));
+    return std::vector<PreBindWrite>();
+  }
+
+ private:
+  static bool stumbles(const PodInfo& pod, std::string_view at) {
+    const std::string* said = pod.view().meta.labels.get("stumbles");
+    return said != nullptr && *said == at;
+  }
+};
+
+Result<PluginPtr> make_stumble(const Profile&) { return std::make_unique<Stumble>(); }
 Result<PluginPtr> make_hold(const Profile&) { return std::make_unique<Hold>("Hold", "held", "partner", std::chrono::minutes(1)); }
 Result<PluginPtr> make_latch(const Profile&) { return std::make_unique<Hold>("Latch", "latched", "key", std::chrono::minutes(2)); }
 
@@ -56,11 +76,16 @@ struct HandClock final : Clock {
 class Desk {
  public:
   explicit Desk(const json::Value& table) {
-    static const bool is_registered = register_plugin({"Hold", make_hold}) && register_plugin({"Latch", make_latch});
+    static const bool is_registered =
+        register_plugin({"Hold", make_hold}) && register_plugin({"Latch", make_latch}) && register_plugin({"Stumble", make_stumble});
     EXPECT_TRUE(is_registered);
     SchedulerOptions options;
     Profile profile = default_profile(json::find(table, {"1.20"}) != nullptr ? Era::k120 : Era::k136);
     if (json::find(table, {"permit"}) != nullptr) profile.permit = {{"Hold", 0}, {"Latch", 0}};
+    if (json::find(table, {"stumbles"}) != nullptr) {
+      profile.reserve.emplace_back("Stumble", 0);
+      profile.pre_bind.emplace_back("Stumble", 0);
+    }
     options.profiles.push_back(profile);
     const auto groups = std::make_shared<GroupOptions>();
     if (json::find(table, {"told of pods that are missing"}) == nullptr) groups->incomplete_after = Duration(0);
@@ -74,6 +99,8 @@ class Desk {
       one.filter_verb = "filter";
       if (json::find(table, {"binds"}) != nullptr) one.bind_verb = "bind";
       if (json::find(table, {"preempts"}) != nullptr) one.preempt_verb = "preempt";
+      if (const json::Value* resource = json::find(table, {"manages"}))
+        one.managed_resources = {{std::string(json::as_view(*resource)), false}};
       core_->extenders = std::make_shared<Extenders>(std::vector{one}, Extenders::Post());
     }
     core_->is_ready = true;
@@ -149,10 +176,13 @@ class Desk {
     json::Value spec = json::Object{{"schedulerName", "default-scheduler"}, {"priority", 0}};
     json::Object metadata{{"name", name}, {"uid", name + "-" + std::to_string(++uids_)}};
     std::string cpu = "1", started;
+    json::Object others;  ///< Requests and limits of resources that somebody made up.
     const json::Object asked = with != nullptr ? with->as_object() : json::Object();
     for (const auto& [key, value] : asked) {
       if (key == "cpu")
         cpu = json::as_view(value);
+      else if (key.find('/') != std::string_view::npos)
+        others[key] = value;
       else if (key == "labels")
         metadata["labels"] = value;
       else if (key == "KiB")
@@ -166,8 +196,10 @@ class Desk {
       else
         json::set(spec, {std::string(key)}, value);
     }
+    json::Object requests = others;
+    requests["cpu"] = cpu;
     json::set(spec, {"containers"},
-              json::Array{json::Object{{"name", "c"}, {"resources", json::Object{{"requests", json::Object{{"cpu", cpu}}}}}}});
+              json::Array{json::Object{{"name", "c"}, {"resources", json::Object{{"requests", requests}, {"limits", others}}}}});
     json::Object pod{{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}};
     if (!started.empty()) pod["status"] = json::Object{{"phase", "Running"}, {"startTime", started}};
     show(std::move(pod));
@@ -200,8 +232,16 @@ class Desk {
     json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
     const auto after = std::make_shared<client::Object>(document);
     ObjectRef& slot = objects_[fmt::format("{}/{}/{}", kind->plural, has_namespace ? "default" : "", after->name())];
+    if (kind->plural == "resourceclaims") claims_[after->name()] = document;
     const client::Gvr gvr{std::string(kind->group), "v1", std::string(kind->plural)};
     core_->object_changed({std::string(kind->kind), gvr, kind->event}, std::exchange(slot, after), after);
+  }
+
+  /// A ResourceClaim is not in the watch any more, or not for a while: who asks the server gets it.
+  void hide_claim(const std::string& name) {
+    const auto* kind = find_cluster_resource("ResourceClaim");
+    const auto last = objects_.extract("resourceclaims/default/" + name);
+    core_->object_changed({"ResourceClaim", {std::string(kind->group), "v1", "resourceclaims"}, kind->event}, last.mapped(), nullptr);
   }
 
   /// A node of two processors, or what `with` says of it.
@@ -210,8 +250,8 @@ class Desk {
         {"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "2"}, {"memory", "8Gi"}, {"pods", "10"}}}}}};
     const json::Object asked = with != nullptr ? with->as_object() : json::Object();
     for (const auto& [key, value] : asked)
-      if (key == "cpu")
-        json::set(node, {"status", "allocatable", "cpu"}, value);
+      if (key == "cpu" || key.find('/') != std::string_view::npos)
+        json::set(node, {"status", "allocatable", std::string(key)}, value);
       else if (key == "labels")
         json::set(node, {"metadata", "labels"}, value);
       else
@@ -244,6 +284,7 @@ class Desk {
       return core_->object_changed({"PodGroup", {}, ClusterEvent::kNodeCordoned}, last.mapped(), nullptr);
     }
     if (what == "object") return show_object(*with);
+    if (what == "claim hidden") return hide_claim(name);
     if (what == "written" || what == "ready") return show_written(name, what == "ready");
     if (what == "node") return show_node(name, with);
     if (what == "node gone") {
@@ -303,6 +344,12 @@ class Desk {
       json::Value& written = written_[name.substr(7)] = *json::parse(updates_.extract(id).mapped());
       json::set(written, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
       return core_->out.answered(id, Answered(written));
+    }
+    if (const auto claim = claims_.find(name.substr(name.find(' ') + 1)); with == "ok" && name.starts_with("get") && claim != claims_.end())
+      return core_->out.answered(id, Answered(claim->second));
+    if (with == "ok" && name.starts_with("create")) {
+      claims_["made"] = json::Value{{"metadata", {{"name", "made"}, {"uid", "made-uid"}}}};
+      return core_->out.answered(id, Answered(claims_["made"]));
     }
     if (with == "ok") return core_->out.answered(id, Answered(json::Value(json::Object())));
     if (name.starts_with("get") && with != "no answer" && with != "404") {
@@ -412,6 +459,7 @@ class Desk {
   std::map<Ask, std::vector<Candidate>> candidates_;
   std::map<Ask, std::string> updates_;          ///< What was to be written.
   std::map<std::string, json::Value> written_;  ///< By name.
+  std::map<std::string, json::Value> claims_;   ///< As the server has them, by name.
   std::map<Ask, TimePoint> timers_;
   std::deque<Ask> later_;
   std::unique_ptr<Core> core_;

@@ -41,5 +41,24 @@ TEST(Framework, WithAllFiltersAskedANominatedPodCountsInEachOfThem) {
   EXPECT_EQ(plugins, (std::vector<std::string_view>{"NodePorts", "NodeResourcesFit"}));
 }
 
+/// An error is told alone, in the words of who ran the plugin, whatever else was found, and whether all are asked or the first that
+/// refuses.
+TEST(Framework, AnErrorIsToldAloneAndByItsPlugin) {
+  for (const bool all : {false, true}) {
+    for (const Era era : {Era::k120, Era::k136}) {
+      PluginWorld world(era);
+      world.profile.always_check_all_filters = all;
+      world.profile.pre_filter = {};
+      world.profile.filter = {{"NodeUnschedulable", 0}, {"NodeVolumeLimits", 0}, {"NodeName", 0}};
+      world.add("{kind: Node, metadata: {name: open}}").add("{kind: Node, metadata: {name: shut}, spec: {unschedulable: true}}");
+      const auto evaluation = world.evaluate(world.pod("{volumes: [{name: v, persistentVolumeClaim: {claimName: ''}}]}"));
+      const std::string words = era == Era::k120
+                                    ? "running \"NodeVolumeLimits\" filter plugin for pod \"pod\": PersistentVolumeClaim had no name"
+                                    : "running \"NodeVolumeLimits\" filter plugin: PersistentVolumeClaim had no name";
+      EXPECT_EQ(evaluation.errors, std::vector<std::string>{words}) << all;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -111,6 +111,23 @@ TEST(NodeVolumeLimits, AttachmentsThatNoPodStandsForCountToday) {
   }
 }
 
+/// However much room there seems to be: what cannot be counted is looked at one by one.
+TEST(NodeVolumeLimits, ANeighbourWhoseClaimHasNoNameIsAnError) {
+  PluginWorld world(Era::k120);
+  world.profile.pre_filter = {};
+  world.profile.filter = {{"NodeVolumeLimits", 0}};
+  world.add("{kind: Node, metadata: {name: node}}")
+      .add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 9}}]}}")
+      .add("{kind: PersistentVolume, metadata: {name: pv-data}, spec: {csi: {driver: csi.x, volumeHandle: data}}}")
+      .add(claim("data", "volumeName: pv-data"));
+  EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits");
+  world.run("plain", "node", "{volumes: [{name: v, emptyDir: {}}]}");
+  EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits");
+  world.run("nameless", "node", "{volumes: [{name: v, persistentVolumeClaim: {claimName: ''}}]}");
+  EXPECT_EQ(world.verdict("node", world.pod(kUsesData)),
+            "error: running \"NodeVolumeLimits\" filter plugin for pod \"pod\": PersistentVolumeClaim had no name");
+}
+
 TEST(NodeVolumeLimits, AVolumeThatAPodUsesAndAnAttachmentStandsForCountsOnce) {
   PluginWorld world(Era::k136);
   world.add("{kind: Node, metadata: {name: node}}")

@@ -143,6 +143,23 @@ Life::Subject extenders() {
               {{12, &Life::make_pod}, {3, &Life::make_group}, {1, &Life::delete_group}, {3, &Life::edit_pod}, {1, &Life::change_leader}})};
 }
 
+/// Gangs of which extenders are asked, on little room, in domains that come and go.
+Life::Subject asked_gangs() {
+  return {.seed = 10,
+          .steps = 700,
+          .profiles = {default_profile(Era::k136)},
+          .serves_groups = true,
+          .extenders = true,
+          .faults = 8,
+          .dress =
+              [](Life& life, json::Value& pod) {
+                if (life.dice.chance(60)) asks_for(pod, "example.com/fpga");
+                if (life.dice.chance(85))
+                  json::set(pod, {"spec", "schedulingGroup", "podGroupName"}, json::Value(fmt::format("g{}", life.dice.below(3))));
+              },
+          .acts = with({{20, &Life::make_pod}, {6, &Life::make_group}, {10, &Life::answer}, {10, &Life::show}, {8, &Life::run_nodes}})};
+}
+
 Life::Subject volumes() {
   return {.seed = 6,
           .profiles = {default_profile(Era::k136)},
@@ -240,6 +257,7 @@ TEST(SchedulerLives, Permit) {
   play("permit", permit());
 }
 TEST(SchedulerLives, Extenders) { play("extenders", extenders()); }
+TEST(SchedulerLives, AskedGangs) { play("asked_gangs", asked_gangs()); }
 TEST(SchedulerLives, Volumes) { play("volumes", volumes()); }
 TEST(SchedulerLives, Devices) { play("devices", devices()); }
 TEST(SchedulerLives, OldRelease) { play("old_release", old_release()); }
