@@ -13,6 +13,7 @@ using store::Revision;
 using store::SharedRecord;
 
 constexpr const char* kFile = "store.db";
+constexpr const char* kNote = "store.db.lock";
 constexpr int kNoRoom = 1 << 30;
 
 SharedRecord shared(const Record& record) {
@@ -90,7 +91,11 @@ void Disk::restore() {
 }
 
 void Disk::photograph(store::Unsynced unsynced) {
-  if (!image_) image_ = disk_->after_power_loss(unsynced, random_);
+  if (image_) return;
+  image_ = disk_->after_power_loss(unsynced, random_);
+  // It stands beside SQLite's files: what this process notes from now on it never noted.
+  std::ifstream note(directory_.file(kNote), std::ios::binary);
+  (*image_)[kNote] = {std::istreambuf_iterator<char>(note), {}};
 }
 
 void Disk::lose_power_after(int operations, std::function<void()> off) {

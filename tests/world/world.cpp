@@ -153,7 +153,6 @@ std::unique_ptr<apiserver::ObjectCache> World::open_disk(Server& server, const s
                      : Result<std::unique_ptr<apiserver::ObjectCache>>(std::unexpected(store.error()));
   if (cache) return std::move(*cache);
   wrongs.push_back(fmt::format("the store does not open: {}", cache.error().message));
-  if (getenv("DBG")) fmt::print("{}\n", wrongs.back());
   return nullptr;
 }
 
