@@ -29,10 +29,11 @@ constexpr std::array<Build, kBuilds> kAll{{
 constexpr Build kReader{true, false, "identity,w", "identity,k1,k2"};
 
 /// What of these kinds the first build writes is in an older version.
-constexpr std::array<std::array<std::string_view, 2>, 3> kOlder{{
+constexpr std::array<std::array<std::string_view, 2>, 4> kOlder{{
     {R"({"apiVersion":"policy/v1",)", R"({"apiVersion":"policy/v1beta1",)"},
     {R"({"apiVersion":"coordination.k8s.io/v1",)", R"({"apiVersion":"coordination.k8s.io/v1beta1",)"},
     {R"({"apiVersion":"scheduling.k8s.io/v1",)", R"({"apiVersion":"scheduling.k8s.io/v1beta1",)"},
+    {R"({"apiVersion":"rbac.authorization.k8s.io/v1",)", R"({"apiVersion":"rbac.authorization.k8s.io/v1beta1",)"},
 }};
 
 std::string providers(std::string_view names) {

@@ -17,7 +17,7 @@ namespace berth::world {
 
 constexpr std::size_t kBuilds = 6;
 /// The one that a world begins with.
-constexpr std::size_t kFirstBuild = 1;
+constexpr std::size_t kFirstBuild = 0;
 
 /// How a build stores.
 apiserver::etcd::FormOptions form_of(std::size_t build, std::shared_ptr<apiserver::encryption::StaleKeys> stale = nullptr);

@@ -234,7 +234,7 @@ Findings judge_caches(World& world) {
   return findings;
 }
 
-/// Whoever wrote an object and however it is stored, all servers show it alike.
+/// Whoever wrote an object and however it is stored, all servers show it alike, and in its present version.
 Findings judge_texts(World& world) {
   Findings findings;
   std::map<std::pair<std::string, Revision>, json::Value> seen;
@@ -243,11 +243,12 @@ Findings judge_texts(World& world) {
     const auto& cache = world.server(i).api->cache();
     for (const auto& [resource, count] : cache.counts())
       for (const auto& object : cache.list({.prefix = resource + "/"}, "", 0).items) {
-        json::Value document = json::parse(object->text().here()).value_or(json::Value());
+        const Bytes text = object->text().shared();
+        json::Value document = json::parse(*text).value_or(json::Value());
         const auto [at, is_new] = seen.try_emplace({std::string(object->key), object->revision}, document);
         if (!is_new && !json::equal(at->second, document))
-          findings.push_back(fmt::format("server {} shows {} as {}, others as {}", i, object->key, json::serialize(document),
-                                         json::serialize(at->second)));
+          findings.push_back(fmt::format("server {} shows {} as {}, others as {}", i, object->key, *text, json::serialize(at->second)));
+        if (as_read_by(0, text) != text) findings.push_back(fmt::format("server {} shows {} as an older build stored it", i, object->key));
       }
   }
   return findings;

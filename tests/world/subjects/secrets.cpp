@@ -24,7 +24,7 @@ class SecretSubject final : public Subject {
     if (share < 0.7)
       wish(which % kMany);
     else
-      hand_->try_remove(gvr::kSecrets, kNs, name_of(which % kMany));  // Whether or not somebody wishes for it meanwhile.
+      remove(which % kMany);
   }
 
   void see(const Seen& seen) override {
@@ -32,9 +32,10 @@ class SecretSubject final : public Subject {
     ++made_;
   }
 
-  /// A new wish for each, and then each as it is.
+  /// Those that somebody deleted; then each is written as it is.
   void heal() override {
-    for (std::size_t i = 0; i < kMany; ++i) wish(i);
+    for (std::size_t i = 0; i < kMany; ++i)
+      if (is_deleted_[i]) wish(i);
   }
   void later() override {
     for (std::size_t i = 0; i < kMany; ++i) hand_->edit(gvr::kSecrets, kNs, name_of(i), [](json::Value&) {});
@@ -54,6 +55,11 @@ class SecretSubject final : public Subject {
   }
 
  private:
+  /// Whether or not somebody wishes for it meanwhile.
+  void remove(std::size_t i) {
+    is_deleted_[i] = true;
+    hand_->try_remove(gvr::kSecrets, kNs, name_of(i));
+  }
   static std::string name_of(std::size_t i) { return fmt::format("s{}", i); }
   void wish(std::size_t i) {
     // Base64 of any length that is a multiple of four is one.
@@ -66,6 +72,7 @@ class SecretSubject final : public Subject {
 
   std::unique_ptr<Hand> hand_;
   std::array<std::string, kMany> wanted_;
+  std::array<bool, kMany> is_deleted_{};  ///< Ever: a deletion may come late.
   int number_ = 0, made_ = 0;
 };
 
