@@ -65,10 +65,10 @@ simulate: build
 	@BERTH_SIMULATION_SEEDS=$(or $(SEEDS),200) BERTH_SIMULATION_FIRST=$(or $(FIRST),1) BERTH_SIMULATION_STEPS=$(or $(STEPS),200) $(BUILD)/bin/test_simulation --gtest_brief=1 --gtest_filter='-*AClusterHeals*'
 	@BERTH_SIMULATION_SEEDS=$(or $(SEEDS),50) BERTH_SIMULATION_FIRST=$(or $(FIRST),1) BERTH_SIMULATION_STEPS=$(or $(STEPS),60) $(BUILD)/bin/test_simulation --gtest_brief=1 --gtest_filter='*AClusterHeals*'
 
-## make world SEEDS=N   N worlds: three API servers on one etcd and all components, in virtual time, with everything between them breaking (FIRST=, FAULTS= too; docs/testing.md)
+## make world SEEDS=N   N worlds: three API servers on one etcd and all components, in virtual time, with everything between them breaking; DISK_SEEDS=N of one server on a disk that loses its power (FIRST=, FAULTS= too; docs/testing.md)
 world: setup
 	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && tools/compile $(BUILD) $(JOBS) build/build-world.log test_world
-	@BERTH_WORLD_SEEDS=$(or $(SEEDS),100) BERTH_WORLD_FIRST=$(or $(FIRST),1) BERTH_WORLD_FAULTS=$(or $(FAULTS),300) $(BUILD)/bin/test_world --gtest_brief=1 --gtest_filter='World.*'
+	@BERTH_WORLD_SEEDS=$(or $(SEEDS),100) BERTH_WORLD_DISK_SEEDS=$(or $(DISK_SEEDS),3) BERTH_WORLD_FIRST=$(or $(FIRST),1) BERTH_WORLD_FAULTS=$(or $(FAULTS),300) $(BUILD)/bin/test_world --gtest_brief=1 --gtest_filter='World*.*'
 
 ## make kill-test  200 x kill -9 under load, 200 x power loss below SQLite: every acknowledged write is there
 kill-test: setup

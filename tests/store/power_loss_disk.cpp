@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <new>
 
 namespace berth::store {
@@ -160,7 +159,8 @@ void PowerLossDisk::open(const std::string& path, bool is_new) {
   file.has_durable_entry = !is_new;
   if (!is_new) {
     std::ifstream in(path, std::ios::binary);
-    file.durable.assign(std::istreambuf_iterator<char>(in), {});
+    file.durable.resize(static_cast<std::size_t>(std::filesystem::file_size(path)));
+    in.read(file.durable.data(), static_cast<std::streamsize>(file.durable.size()));
   }
   files_[path] = std::move(file);
 }

@@ -19,13 +19,8 @@ constexpr Duration kPatience = std::chrono::seconds(SharedStore::kWriteSeconds);
 }  // namespace
 
 void Etcd::put_down(SharedRecord record) {
-  if (record.value == nullptr)
-    items_.erase(record.key);
-  else
-    items_[record.key] = {record.value, record.create_revision, record.revision};
-  whole_history_.push_back(record);
   history_.push_back(record);
-  if (on_write) on_write(record);
+  Held::put_down(record);
   for (EtcdLink* link : links_) link->grew();
 }
 
@@ -42,13 +37,25 @@ WriteAnswer Etcd::apply(const SharedWrite& write) {
   const Revision revision = ++revision_;
   const Revision created = is_there ? found->second.created : revision;
   put_down({write.key, write.value, revision, write.value == nullptr ? 0 : created});
-  if (write.ttl > Duration::zero()) loop_.schedule_after(write.ttl, [this, key = write.key, revision] { end_lease(key, revision); });
+  if (write.ttl > Duration::zero()) {
+    leases_.emplace(loop_.now() + turned_ + write.ttl, Lease{write.key, revision});
+    loop_.schedule_after(write.ttl, [this] { end_leases(); });
+  }
   return {WriteVerdict::kDone, revision, {}, {}};
 }
 
-void Etcd::end_lease(const std::string& key, Revision of) {
-  const auto found = items_.find(key);
-  if (found != items_.end() && found->second.modified == of) put_down({key, nullptr, ++revision_, 0});
+void Etcd::end_leases() {
+  while (!leases_.empty() && leases_.begin()->first <= loop_.now() + turned_) {
+    const Lease lease = leases_.extract(leases_.begin()).mapped();
+    const auto found = items_.find(lease.key);
+    if (found != items_.end() && found->second.modified == lease.of) put_down({lease.key, nullptr, ++revision_, 0});
+  }
+}
+
+void Etcd::turn_clock(Duration by) {
+  turned_ += by;
+  end_leases();
+  for (const auto& [end, lease] : leases_) loop_.schedule_after(end - loop_.now() - turned_, [this] { end_leases(); });
 }
 
 void Etcd::compact(Revision revision) {
@@ -84,6 +91,21 @@ Result<void> EtcdLink::reachable() const {
   return {};
 }
 
+SharedWrite EtcdLink::stored(SharedWrite write) const {
+  if (as_stored) write.value = as_stored(write.value);
+  return write;
+}
+
+SharedRecord EtcdLink::read(SharedRecord record) const {
+  if (as_read) record.value = as_read(record.value);
+  return record;
+}
+
+WriteAnswer EtcdLink::read(WriteAnswer answer) const {
+  if (answer.present) answer.present = read(std::move(*answer.present));
+  return answer;
+}
+
 void EtcdLink::kill() {
   alive_.reset();
   is_dead_ = true;
@@ -94,12 +116,13 @@ void EtcdLink::kill() {
 void EtcdLink::finish(const MessagePtr& message, bool is_known) {
   if (std::exchange(message->is_over, true)) return;
   std::erase(under_way_, message);
-  message->done(is_known ? message->answer : WriteAnswer{WriteVerdict::kUnknown, 0, {}, "etcd did not answer in time"});
+  message->done(is_known ? read(message->answer) : WriteAnswer{WriteVerdict::kUnknown, 0, {}, "etcd did not answer in time"});
 }
 
 void EtcdLink::write(SharedWrite write, std::function<void(WriteAnswer)> done) {
+  write = stored(std::move(write));
   if (is_calm) {
-    const WriteAnswer answer = etcd_.apply(write);
+    const WriteAnswer answer = read(etcd_.apply(write));
     pump();
     return done(answer);
   }
@@ -168,7 +191,7 @@ void EtcdLink::come_back(const MessagePtr& message) {
 
 WriteAnswer EtcdLink::write_and_wait(SharedWrite write) {
   if (!reachable()) return {WriteVerdict::kUnknown, 0, {}, "etcd does not answer"};
-  WriteAnswer answer = etcd_.apply(write);
+  WriteAnswer answer = read(etcd_.apply(stored(std::move(write))));
   if (!is_calm && random_.uniform() < loses_answers) return {WriteVerdict::kUnknown, 0, {}, "etcd did not answer in time"};
   return answer;
 }
@@ -176,13 +199,13 @@ WriteAnswer EtcdLink::write_and_wait(SharedWrite write) {
 Result<Revision> EtcdLink::read(const std::function<Result<void>(SharedRecord)>& each) {
   if (auto here = reachable(); !here) return std::unexpected(here.error());
   for (const auto& [key, item] : etcd_.items_)
-    if (auto taken = each({key, item.value, item.modified, item.created}); !taken) return std::unexpected(taken.error());
+    if (auto taken = each(read({key, item.value, item.modified, item.created})); !taken) return std::unexpected(taken.error());
   return etcd_.revision();
 }
 
 Result<void> EtcdLink::fill(std::vector<SharedWrite> writes, const SharedRecord&) {
   if (auto here = reachable(); !here) return here;
-  for (const SharedWrite& write : writes) etcd_.apply(write);
+  for (SharedWrite& write : writes) etcd_.apply(stored(std::move(write)));
   return {};
 }
 
@@ -220,7 +243,7 @@ void EtcdLink::pump() {
   // A part of it: etcd's responses end anywhere between two revisions.
   auto most = is_calm ? history.size() : 1 + random_.below(20);
   std::vector<SharedRecord> records;
-  for (; at != history.end() && most-- > 0; ++at) records.push_back(*at);
+  for (; at != history.end() && most-- > 0; ++at) records.push_back(read(*at));
   told_ = records.back().revision;
   const bool is_more = at != history.end();
   follower_->changed(std::move(records), told_);
@@ -237,7 +260,7 @@ Result<std::vector<SharedRecord>> EtcdLink::find(const std::string& key_or_prefi
   std::vector<SharedRecord> out;
   for (auto at = etcd_.items_.lower_bound(key_or_prefix); at != etcd_.items_.end(); ++at) {
     if (is_prefix ? !at->first.starts_with(key_or_prefix) : at->first != key_or_prefix) break;
-    out.push_back({at->first, at->second.value, at->second.modified, at->second.created});
+    out.push_back(read({at->first, at->second.value, at->second.modified, at->second.created}));
   }
   return out;
 }

@@ -13,17 +13,17 @@
 #include "base/event_loop.h"
 #include "simulator/random.h"
 #include "store/shared.h"
+#include "tests/world/held.h"
 
 namespace berth::world {
 
 class EtcdLink;
 
 /// For the loop's thread.
-class Etcd {
+class Etcd final : public Held {
  public:
-  explicit Etcd(EventLoop& loop, std::string prefix = "/registry") : loop_(loop), prefix_(std::move(prefix)) {}
+  explicit Etcd(EventLoop& loop, std::string prefix = "/registry") : Held(1), loop_(loop), prefix_(std::move(prefix)) {}
 
-  [[nodiscard]] store::Revision revision() const { return revision_; }
   [[nodiscard]] store::Revision compacted() const { return compacted_; }
   /// Without one nothing is written and no newest revision is told; watches and what is read at a revision go on.
   bool has_leader = true;
@@ -35,30 +35,27 @@ class Etcd {
   /// Somebody writes outside of the prefix: the revision grows, and nobody is told.
   void write_elsewhere() { ++revision_; }
   void compact(store::Revision revision);
+  /// Its clock jumps, either way: leases end sooner or later by so much.
+  void turn_clock(Duration by);
 
-  struct Item {
-    Bytes value;
-    store::Revision created = 0, modified = 0;
-  };
-  [[nodiscard]] const std::map<std::string, Item, std::less<>>& items() const { return items_; }
   /// Every write below the prefix that is not compacted, in order.
   [[nodiscard]] const std::deque<store::SharedRecord>& history() const { return history_; }
-  /// The compacted part, too: what judges compare everything with.
-  [[nodiscard]] const std::vector<store::SharedRecord>& whole_history() const { return whole_history_; }
-  /// Sees every write as it happens. May be empty.
-  std::function<void(const store::SharedRecord&)> on_write;
 
  private:
   friend class EtcdLink;
   void put_down(store::SharedRecord record);
-  void end_lease(const std::string& key, store::Revision of);
+  struct Lease {
+    std::string key;
+    store::Revision of = 0;
+  };
+  void end_leases();
 
   EventLoop& loop_;
   const std::string prefix_;
-  store::Revision revision_ = 1, compacted_ = 0;
-  std::map<std::string, Item, std::less<>> items_;
+  store::Revision compacted_ = 0;
   std::deque<store::SharedRecord> history_;
-  std::vector<store::SharedRecord> whole_history_;
+  Duration turned_{};                       ///< Its clock, against the world's.
+  std::multimap<TimePoint, Lease> leases_;  ///< By their ends, on its clock.
   std::int64_t compaction_version_ = 0;
   std::vector<EtcdLink*> links_;
 };
@@ -80,6 +77,8 @@ class EtcdLink final : public store::SharedStore {
   double loses_requests = 0, loses_answers = 0;
   /// Nothing passes.
   bool is_cut = false;
+  /// Between what the server's build writes and what etcd has of it (builds.h). May be empty.
+  std::function<Bytes(const Bytes&)> as_stored, as_read;
   /// Everything happens within the call: a server that starts, waiting for each of its writes.
   bool is_calm = false;
   /// The server is killed: what it waits for is answered as unknown, and what it sent may still arrive.
@@ -113,6 +112,9 @@ class EtcdLink final : public store::SharedStore {
   void pump();
   Duration delay();
   [[nodiscard]] Result<void> reachable() const;
+  store::SharedWrite stored(store::SharedWrite write) const;
+  store::SharedRecord read(store::SharedRecord record) const;
+  store::WriteAnswer read(store::WriteAnswer answer) const;
 
   Etcd& etcd_;
   EventLoop &loop_, &home_;  ///< The network's, and where the server hears.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "apiserver/etcd/stored_form.h"
 #include "model/quantity.h"
+#include "tests/world/builds.h"
 
 namespace berth::world {
 namespace {
@@ -12,11 +12,10 @@ using store::Revision;
 
 /// What etcd holds, as a document; null: deleted.
 json::Value document_of(const store::SharedRecord& record) {
-  static const apiserver::etcd::StoredForm kForm{{}};
   if (record.value == nullptr) return nullptr;
-  const auto key = kForm.cache_key(record.key);
+  const auto key = all_forms().cache_key(record.key);
   if (!key) return nullptr;
-  const auto text = kForm.to_text(*key, record.key, *record.value);
+  const auto text = all_forms().to_text(*key, record.key, *record.value);
   return text ? *json::parse(text->value) : json::Value(nullptr);
 }
 
@@ -35,9 +34,9 @@ struct Register {
   }
 };
 
-std::map<std::string, Register> registers_of(const Etcd& etcd) {
+std::map<std::string, Register> registers_of(const Held& held) {
   std::map<std::string, Register> out;
-  for (const auto& record : etcd.whole_history()) {
+  for (const auto& record : held.whole_history()) {
     if (!record.key.starts_with("/registry/configmaps/default/register-")) continue;
     const json::Value document = document_of(record);
     out[name_of_key(record.key)].states.push_back({record.revision, std::string(json::get_string(document, {"data", "v"}))});
@@ -135,12 +134,12 @@ class History {
 
 }  // namespace
 
-Findings judge_registers(const Ledger& ledger, const Etcd& etcd) {
+Findings judge_registers(const Ledger& ledger, const Held& held) {
   Findings findings;
-  const auto registers = registers_of(etcd);
+  const auto registers = registers_of(held);
   static const Register kNever;
   std::map<std::string, std::int64_t> deletions, allowed;
-  for (const auto& record : etcd.whole_history())
+  for (const auto& record : held.whole_history())
     if (record.value == nullptr && record.key.starts_with("/registry/configmaps/default/register-")) ++deletions[name_of_key(record.key)];
   for (const Act& act : ledger.acts()) {
     const auto found = registers.find(act.name);
@@ -160,14 +159,14 @@ Findings judge_registers(const Ledger& ledger, const Etcd& etcd) {
   return findings;
 }
 
-Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd) {
+Findings judge_watch(const RegisterWatcher& watcher, const Held& held) {
   struct Event {
     std::string text;
     Revision revision;
   };
   std::vector<Event> all;
   std::set<std::string> there;
-  for (const auto& record : etcd.whole_history()) {
+  for (const auto& record : held.whole_history()) {
     if (!record.key.starts_with("/registry/configmaps/default/register-")) continue;
     const std::string name = name_of_key(record.key);
     const char* type = record.value == nullptr ? "DELETED" : there.contains(name) ? "MODIFIED" : "ADDED";
@@ -188,20 +187,19 @@ Findings judge_watch(const RegisterWatcher& watcher, const Etcd& etcd) {
   return findings;
 }
 
-Findings judge_history(const Etcd& etcd) {
+Findings judge_history(const Held& held) {
   History history;
-  for (const auto& record : etcd.whole_history()) history.see(record);
+  for (const auto& record : held.whole_history()) history.see(record);
   return history.findings;
 }
 
 namespace {
 
-std::map<std::string, Revision> held_by(const Etcd& etcd) {
-  static const apiserver::etcd::StoredForm kForm{{}};
-  std::map<std::string, Revision> held;
-  for (const auto& [key, item] : etcd.items())
-    if (const auto cache_key = kForm.cache_key(key)) held[*cache_key] = item.modified;
-  return held;
+std::map<std::string, Revision> held_by(const Held& held) {
+  std::map<std::string, Revision> out;
+  for (const auto& [key, item] : held.items())
+    if (const auto cache_key = all_forms().cache_key(key)) out[*cache_key] = item.modified;
+  return out;
 }
 
 std::map<std::string, Revision> shown_by(const apiserver::ObjectCache& cache) {
@@ -214,10 +212,10 @@ std::map<std::string, Revision> shown_by(const apiserver::ObjectCache& cache) {
 /// A watch is a moment behind, and leases are renewed at rest, too: what was held a second ago is shown, or something newer.
 Findings judge_caches(World& world) {
   Findings findings;
-  const auto before = held_by(world.etcd());
+  const auto before = held_by(world.held());
   world.loop().run_for(std::chrono::seconds(1));
-  const auto now = held_by(world.etcd());
-  for (std::size_t i = 0; i < kServers; ++i) {
+  const auto now = held_by(world.held());
+  for (std::size_t i = 0; i < world.servers(); ++i) {
     if (!world.server(i).api) {
       findings.push_back(fmt::format("server {} did not come back", i));
       continue;
@@ -236,10 +234,30 @@ Findings judge_caches(World& world) {
   return findings;
 }
 
+/// Whoever wrote an object and however it is stored, all servers show it alike, and in its present version.
+Findings judge_texts(World& world) {
+  Findings findings;
+  std::map<std::pair<std::string, Revision>, json::Value> seen;
+  for (std::size_t i = 0; i < world.servers(); ++i) {
+    if (!world.server(i).api) continue;
+    const auto& cache = world.server(i).api->cache();
+    for (const auto& [resource, count] : cache.counts())
+      for (const auto& object : cache.list({.prefix = resource + "/"}, "", 0).items) {
+        const Bytes text = object->text().shared();
+        json::Value document = json::parse(*text).value_or(json::Value());
+        const auto [at, is_new] = seen.try_emplace({std::string(object->key), object->revision}, document);
+        if (!is_new && !json::equal(at->second, document))
+          findings.push_back(fmt::format("server {} shows {} as {}, others as {}", i, object->key, *text, json::serialize(at->second)));
+        if (as_read_by(0, text) != text) findings.push_back(fmt::format("server {} shows {} as an older build stored it", i, object->key));
+      }
+  }
+  return findings;
+}
+
 /// What is there of each gang.
 struct Gangs {
-  explicit Gangs(const Etcd& etcd) {
-    for (const auto& [key, item] : etcd.items()) {
+  explicit Gangs(const Held& held) {
+    for (const auto& [key, item] : held.items()) {
       const store::SharedRecord record{key, item.value, item.modified, item.created};
       if (key.starts_with("/registry/podgroups/default/"))
         wanted[name_of_key(key)] = json::get_int(document_of(record), {"spec", "schedulingPolicy", "gang", "minCount"});
@@ -262,9 +280,10 @@ bool is_in_vain(const json::Value& pod, const Gangs& gangs) {
 
 Findings judge_rest(World& world, const std::map<std::string, int>& deployments) {
   Findings findings = judge_caches(world);
+  for (auto& one : judge_texts(world)) findings.push_back(std::move(one));
   std::map<std::string, int> running;
-  const Gangs gangs(world.etcd());
-  for (const auto& [key, item] : world.etcd().items()) {
+  const Gangs gangs(world.held());
+  for (const auto& [key, item] : world.held().items()) {
     if (!key.starts_with("/registry/pods/default/")) continue;
     const json::Value pod = document_of({key, item.value, item.modified, item.created});
     const std::string app(json::get_string(pod, {"metadata", "labels", "app"}));

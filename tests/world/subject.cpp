@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "apiserver/etcd/stored_form.h"
+#include "tests/world/builds.h"
 
 namespace berth::world {
 namespace {
@@ -12,20 +12,20 @@ const json::Value kNothing;
 constexpr int kNone = -1;  // Of statuses that say that it is so already.
 
 /// Whose writes are read at all: those that somebody judges.
-constexpr std::array<std::string_view, 14> kRead = {
+constexpr std::array<std::string_view, 15> kRead = {
     "pods",        "nodes",       "services",     "resourcequotas", "configmaps",           "persistentvolumes", "persistentvolumeclaims",
-    "deployments", "replicasets", "statefulsets", "jobs",           "poddisruptionbudgets", "resourceclaims",    "resourceslices"};
+    "deployments", "replicasets", "statefulsets", "jobs",           "poddisruptionbudgets", "resourceclaims",    "resourceslices",
+    "secrets"};
 
 }  // namespace
 
 Chronicle::Chronicle(World& world) : world_(world) {
-  for (const auto& record : world.etcd().whole_history()) see(record);
-  world.etcd().on_write = [this](const store::SharedRecord& record) { see(record); };
+  for (const auto& record : world.held().whole_history()) see(record);
+  world.held().on_write = [this](const store::SharedRecord& record) { see(record); };
 }
 
 void Chronicle::see(const store::SharedRecord& record) {
-  static const apiserver::etcd::StoredForm kForm{{}};
-  const auto key = kForm.cache_key(record.key);
+  const auto key = all_forms().cache_key(record.key);
   if (!key) return;
   // "/GROUP/RESOURCE/NAMESPACE/NAME"
   const std::size_t from = key->find('/', 1) + 1;
@@ -35,7 +35,7 @@ void Chronicle::see(const store::SharedRecord& record) {
   if (std::ranges::find(kRead, resource) == kRead.end()) return;
   json::Value now;
   if (record.value != nullptr)
-    if (const auto text = kForm.to_text(*key, record.key, *record.value)) now = *json::parse(text->value);
+    if (const auto text = all_forms().to_text(*key, record.key, *record.value)) now = *json::parse(text->value);
   json::Value& entry = present_[path];
   const json::Value before = std::exchange(entry, std::move(now));
   if (on_seen)

@@ -114,6 +114,7 @@ std::unique_ptr<Subject> make_stateful_set_subject(World& world, Chronicle& chro
 std::unique_ptr<Subject> make_taint_subject(World& world, Chronicle& chronicle);
 std::unique_ptr<Subject> make_rollout_subject(World& world, Chronicle& chronicle);
 std::unique_ptr<Subject> make_apply_subject(World& world, Chronicle& chronicle);
+std::unique_ptr<Subject> make_secret_subject(World& world, Chronicle& chronicle);
 
 /// A document from its text.
 json::Value document(std::string_view text);
@@ -133,9 +134,9 @@ json::Value pod_spec(std::string_view cpu = {});
 namespace gvr {
 inline const model::Gvr kPods{"", "v1", "pods"}, kNamespaces{"", "v1", "namespaces"}, kNodes{"", "v1", "nodes"},
     kServices{"", "v1", "services"}, kQuotas{"", "v1", "resourcequotas"}, kConfigMaps{"", "v1", "configmaps"},
-    kVolumes{"", "v1", "persistentvolumes"}, kDeployments{"apps", "v1", "deployments"}, kSets{"apps", "v1", "statefulsets"},
-    kJobs{"batch", "v1", "jobs"}, kBudgets{"policy", "v1", "poddisruptionbudgets"}, kClasses{"resource.k8s.io", "v1", "deviceclasses"},
-    kClaimTemplates{"resource.k8s.io", "v1", "resourceclaimtemplates"};
+    kSecrets{"", "v1", "secrets"}, kVolumes{"", "v1", "persistentvolumes"}, kDeployments{"apps", "v1", "deployments"},
+    kSets{"apps", "v1", "statefulsets"}, kJobs{"batch", "v1", "jobs"}, kBudgets{"policy", "v1", "poddisruptionbudgets"},
+    kClasses{"resource.k8s.io", "v1", "deviceclasses"}, kClaimTemplates{"resource.k8s.io", "v1", "resourceclaimtemplates"};
 }  // namespace gvr
 
 }  // namespace berth::world

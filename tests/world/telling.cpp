@@ -16,6 +16,8 @@ const std::map<std::string, int> kDeployments = {{"web", 6}, {"api", 3}};
 /// Beside the Deployments all of them fit at rest, whoever stands where.
 constexpr int kGangs = 3, kGangSize = 3;
 constexpr int kNodes = 4;
+constexpr int kOperations = 60;                          ///< Of the disk, until the power fails: a dozen writes.
+constexpr Duration kMostTurn = std::chrono::minutes(3);  ///< Of etcd's clock.
 constexpr const char* kUsers[] = {"ann", "ben", "cleo"};
 const model::Gvr kPodGroups{"scheduling.k8s.io", "v1alpha2", "podgroups"};
 
@@ -30,13 +32,14 @@ std::vector<std::pair<std::string, std::unique_ptr<Subject>>> make_subjects(Worl
   out.emplace_back("taints", make_taint_subject(world, chronicle));
   out.emplace_back("rollout", make_rollout_subject(world, chronicle));
   out.emplace_back("apply", make_apply_subject(world, chronicle));
+  out.emplace_back("secrets", make_secret_subject(world, chronicle));
   return out;
 }
 
 }  // namespace
 
-Telling::Telling(std::uint64_t seed, const std::vector<Fault>& faults)
-    : world_(seed, kNodes),
+Telling::Telling(std::uint64_t seed, const std::vector<Fault>& faults, Ground ground)
+    : world_(seed, kNodes, ground),
       chronicle_(world_),
       ledger_(world_),
       operator_(world_, "operator"),
@@ -60,12 +63,13 @@ Telling::Telling(std::uint64_t seed, const std::vector<Fault>& faults)
 
 Findings Telling::findings() {
   Findings all = world_.wrongs;
+  if (world_.disk() != nullptr) all.insert(all.end(), world_.disk()->wrongs.begin(), world_.disk()->wrongs.end());
   const auto add = [&](const std::string& judge, const Findings& more) {
     for (const auto& one : more) all.push_back(fmt::format("{}: {}", judge, one));
   };
-  add("registers", judge_registers(ledger_, world_.etcd()));
-  for (const auto& watcher : watchers_) add("watch", judge_watch(*watcher, world_.etcd()));
-  add("history", judge_history(world_.etcd()));
+  add("registers", judge_registers(ledger_, world_.held()));
+  for (const auto& watcher : watchers_) add("watch", judge_watch(*watcher, world_.held()));
+  add("history", judge_history(world_.held()));
   for (auto& [name, subject] : subjects_) add(name, subject->findings);
   add("rest", at_the_end_);
   return all;
@@ -73,9 +77,13 @@ Findings Telling::findings() {
 
 std::size_t Telling::fingerprint() {
   std::size_t sum = 0;
-  for (const auto& record : world_.etcd().whole_history())
+  for (const auto& record : world_.held().whole_history())
     sum = sum * 1'000'003 + std::hash<std::string>()(fmt::format("{}{}{}", record.key, record.revision, record.value == nullptr));
   return sum;
+}
+
+std::pair<int, int> Telling::power_failures() {
+  return world_.disk() == nullptr ? std::pair{0, 0} : std::pair{world_.disk()->failures, world_.disk()->lost};
 }
 
 std::size_t Telling::acknowledged() const {
@@ -85,9 +93,9 @@ std::size_t Telling::acknowledged() const {
 void Telling::begin(const Fault& fault) {
   switch (fault.what) {
     case What::kKillServer:
-      return world_.kill_server(fault.which % kServers);
+      return world_.kill_server(server(fault));
     case What::kStopServer:
-      return world_.stop_server(fault.which % kServers);
+      return world_.stop_server(server(fault));
     case What::kCutWire:
       return wire(fault).cut();
     case What::kLoseAnswers:
@@ -108,7 +116,8 @@ void Telling::begin(const Fault& fault) {
     case What::kNodeDies:
       return set_dead(fmt::format("node-{}", 1 + fault.which % kNodes), true);
     default:
-      return fault.what < What::kCutWire ? begin_near_etcd(fault) : begin_act(fault);
+      if (fault.what >= What::kCutWire) return begin_act(fault);
+      return world_.disk() != nullptr ? begin_near_disk(fault) : begin_near_etcd(fault);
   }
 }
 
@@ -136,10 +145,24 @@ void Telling::begin_near_etcd(const Fault& fault) {
       world_.etcd().is_full = true;
       return;
     case What::kCompact:
-      return world_.etcd().compact(world_.etcd().revision() - static_cast<store::Revision>(fault.share * 50));
+      return world_.etcd().compact(world_.held().revision() - static_cast<store::Revision>(fault.share * 50));
+    case What::kTurnEtcdClock:
+      return world_.etcd().turn_clock(Duration(static_cast<std::int64_t>((2 * fault.share - 1) * static_cast<double>(kMostTurn.count()))));
     default:
       return;
   }
+}
+
+void Telling::begin_near_disk(const Fault& fault) {
+  if (fault.what == What::kFullDisk) return world_.disk()->set_full(true);
+  if (fault.what != What::kCompact) world_.lose_power_after(1 + static_cast<int>(fault.share * kOperations));
+}
+
+void Telling::end_near_disk(const Fault& fault) {
+  if (fault.what == What::kFullDisk) return world_.disk()->set_full(false);
+  if (fault.what == What::kCompact) return;
+  world_.lose_power();
+  world_.start_server(0);
 }
 
 void Telling::begin_act(const Fault& fault) {
@@ -152,6 +175,8 @@ void Telling::begin_act(const Fault& fault) {
       return make_gang(fault);
     case What::kEndGang:
       return end_gang(fmt::format("gang-{}", fault.which % kGangs));
+    case What::kUpgrade:
+      return upgrade(fault);
     case What::kSubject:
       return subjects_[fault.which % subjects_.size()].second->act(fault.which / subjects_.size(), fault.share);
     default:
@@ -162,9 +187,34 @@ void Telling::begin_act(const Fault& fault) {
 void Telling::end(const Fault& fault) {
   switch (fault.what) {
     case What::kKillServer:
-      return world_.start_server(fault.which % kServers);
+      return world_.start_server(server(fault));
     case What::kStopServer:
-      return world_.continue_server(fault.which % kServers);
+      return world_.continue_server(server(fault));
+    case What::kCutWire:
+      return wire(fault).heal();
+    case What::kLoseAnswers:
+      wire(fault).loses_answers = 0;
+      return;
+    case What::kLoseRequests:
+      wire(fault).loses_requests = 0;
+      return;
+    case What::kSlowWire:
+      wire(fault).most_delay = milliseconds(2);
+      return;
+    case What::kKillComponent:
+      return world_.start(component(fault).name);
+    case What::kStopComponent:
+      return world_.continue_process(component(fault));
+    case What::kNodeDies:
+      return set_dead(fmt::format("node-{}", 1 + fault.which % kNodes), false);
+    default:
+      if (fault.what >= What::kCutWire) return;
+      return world_.disk() != nullptr ? end_near_disk(fault) : end_near_etcd(fault);
+  }
+}
+
+void Telling::end_near_etcd(const Fault& fault) {
+  switch (fault.what) {
     case What::kCutEtcd:
       link(fault).is_cut = false;
       return;
@@ -186,23 +236,6 @@ void Telling::end(const Fault& fault) {
     case What::kFullDisk:
       world_.etcd().is_full = false;
       return;
-    case What::kCutWire:
-      return wire(fault).heal();
-    case What::kLoseAnswers:
-      wire(fault).loses_answers = 0;
-      return;
-    case What::kLoseRequests:
-      wire(fault).loses_requests = 0;
-      return;
-    case What::kSlowWire:
-      wire(fault).most_delay = milliseconds(2);
-      return;
-    case What::kKillComponent:
-      return world_.start(component(fault).name);
-    case What::kStopComponent:
-      return world_.continue_process(component(fault));
-    case What::kNodeDies:
-      return set_dead(fmt::format("node-{}", 1 + fault.which % kNodes), false);
     default:
       return;
   }
@@ -219,13 +252,15 @@ void Telling::heal() {
     process->wire->loses_answers = process->wire->loses_requests = 0;
     process->wire->most_delay = milliseconds(2);
   }
-  for (std::size_t i = 0; i < kServers; ++i) {
+  if (world_.disk() != nullptr) world_.disk()->set_full(false);
+  for (std::size_t i = 0; i < world_.servers(); ++i) {
     world_.continue_server(i);
-    EtcdLink& link = *world_.server(i).etcd;
-    link.is_cut = false;
-    link.loses_answers = link.loses_requests = 0;
-    link.watch_lag = {};
-    link.most_delay = milliseconds(3);
+    if (EtcdLink* link = world_.server(i).etcd.get()) {
+      link->is_cut = false;
+      link->loses_answers = link->loses_requests = 0;
+      link->watch_lag = {};
+      link->most_delay = milliseconds(3);
+    }
     world_.start_server(i);
   }
   for (const char* name : World::kComponents) world_.start(name);
@@ -279,6 +314,17 @@ void Telling::scale(const Fault& fault) {
   const std::string name = fault.which % 2 == 0 ? "web" : "api";
   const json::Value body = json::Object{{"spec", json::Object{{"replicas", static_cast<int>(fault.share * 9)}}}};
   operator_.client.patch(gvr::kDeployments, "default", name, client::PatchType::kMerge, body, [](const auto&) {});
+}
+
+/// To the next build, or back to the one before. What that one could not read is written anew instead.
+void Telling::upgrade(const Fault& fault) {
+  const std::size_t to = (world_.build() + (fault.share < 0.3 ? kBuilds - 1 : 1)) % kBuilds;
+  std::vector<std::pair<std::string, std::string>> unreadable;
+  world_.for_each_secret([&](std::string_view ns, std::string_view name, const std::string& stored) {
+    if (!opens_secret(to, stored)) unreadable.emplace_back(ns, name);
+  });
+  for (const auto& [ns, name] : unreadable) operator_.edit(gvr::kSecrets, ns, name, [](json::Value&) {});
+  if (unreadable.empty()) world_.upgrade(to, fault.which, std::min<Duration>(fault.lasts / 4, seconds(5)));
 }
 
 void Telling::delete_pod(const Fault& fault) {

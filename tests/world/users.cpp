@@ -30,7 +30,7 @@ Act::Outcome outcome_of(const model::ApiStatus& status) {
 
 std::size_t Ledger::begin(Act act) {
   act.least = told_;
-  act.before = world_.etcd().revision();
+  act.before = world_.held().revision();
   acts_.push_back(std::move(act));
   return acts_.size() - 1;
 }
@@ -39,7 +39,7 @@ void Ledger::end(std::size_t number, Act::Outcome outcome, store::Revision revis
   Act& act = acts_[number];
   act.outcome = outcome;
   act.revision = revision;
-  act.after = world_.etcd().revision();
+  act.after = world_.held().revision();
   if (act.kind == Act::Kind::kRead) act.value = std::move(value);
   if (outcome == Act::Outcome::kDone) told_ = std::max(told_, revision);
 }

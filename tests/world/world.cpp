@@ -15,6 +15,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kRepairs = std::chrono::seconds(45);
+constexpr Duration kEventsLast = std::chrono::minutes(2);
+/// Of a server's own store: so seldom and so few that watches meet the end of what is kept.
+constexpr Duration kCompacts = std::chrono::seconds(40);
+constexpr std::size_t kWatchHistory = 300;
+/// What a server that was killed had sent has arrived by then.
+constexpr Duration kBetweenUpgrades = std::chrono::seconds(5);
 constexpr std::uint64_t kSchedulingDelayMs = 50;
 constexpr const char* kServiceRange = "10.96.0.0/28";
 const TimePoint kStart{std::chrono::hours(24 * 365 * 56)};
@@ -47,8 +53,14 @@ struct World::Component {
   [[nodiscard]] bool runs() const { return scheduler || manager || nodes; }
 };
 
-World::World(std::uint64_t seed, int nodes) : start_(kStart), seed_(seed), nodes_(nodes), loop_(kStart), random_(seed, "world") {
-  for (std::size_t i = 0; i < kServers; ++i) {
+World::World(std::uint64_t seed, int nodes, Ground ground)
+    : start_(kStart),
+      seed_(seed),
+      nodes_(nodes),
+      loop_(kStart),
+      disk_(ground == Ground::kDisk ? std::make_unique<Disk>(seed) : nullptr),
+      random_(seed, "world") {
+  for (std::size_t i = 0; i < servers(); ++i) {
     servers_[i].loop = std::make_unique<ProcessLoop>(loop_);
     start_server(i);
   }
@@ -65,7 +77,7 @@ World::World(std::uint64_t seed, int nodes) : start_(kStart), seed_(seed), nodes
 
 World::~World() {
   for (auto& component : components_) component->kill();
-  for (std::size_t i = 0; i < kServers; ++i) kill_server(i);
+  for (std::size_t i = 0; i < servers(); ++i) kill_server(i);
 }
 
 /// As `berth server` does, some seconds off each other.
@@ -81,24 +93,16 @@ void World::repair() {
 void World::start_server(std::size_t i) {
   Server& server = servers_[i];
   if (server.api) return;
-  const auto again = [this, i] { loop_.schedule_after(seconds(1), [this, i] { start_server(i); }); };
-  auto link = std::make_shared<EtcdLink>(etcd_, seed_ * 1000 + ++starts_, server.loop.get());
-  if (server.etcd) link->is_cut = server.etcd->is_cut;
-  server.etcd = link;
-  if (link->is_cut || !etcd_.has_leader || etcd_.is_full) return again();
-  link->is_calm = true;
+  ++starts_;
   server.loop->set_skew(skew_);
-  apiserver::etcd::FormOptions form;
-  form.prefix = kPrefix;
-  auto cache = apiserver::etcd::open_shared_cache(link, *server.loop, {}, std::move(form), std::chrono::hours(1), server.loop.get());
-  auto claims = apiserver::etcd::open_range_claims(link, {kPrefix, kServiceRange, kFirstNodePort, kLastNodePort});
-  if (!cache || !claims) return again();
   apiserver::ServerOptions options;
-  options.cache = std::move(*cache);
-  options.service_claims = std::move(*claims);
+  options.cache = open_cache(i, options);
+  const auto again = [this, i] { loop_.schedule_after(seconds(1), [this, i] { start_server(i); }); };
+  if (!options.cache) return again();
   options.service_cidr = kServiceRange;
   options.node_port_first = kFirstNodePort;
   options.node_port_last = kLastNodePort;
+  options.event_ttl = kEventsLast;
   options.loop = server.loop.get();
   auto trusting = std::make_shared<apiserver::TrustingAuth>();
   options.authenticator = trusting;
@@ -115,9 +119,51 @@ void World::start_server(std::size_t i) {
   server.api = std::move(*created);
   server.door = std::make_shared<Door>(
       *server.loop, client::make_in_process_transport(*server.api, {"system:admin", {"system:masters", "system:authenticated"}}));
-  link->is_calm = false;
+  if (server.etcd) server.etcd->is_calm = false;
   for (auto& process : processes_)
     if (process->wire->leads_nowhere()) lead(*process);
+}
+
+std::unique_ptr<apiserver::ObjectCache> World::open_cache(std::size_t i, apiserver::ServerOptions& options) {
+  Server& server = servers_[i];
+  auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
+  options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
+  if (disk_) return open_disk(server, stale);
+  auto link = std::make_shared<EtcdLink>(etcd_, seed_ * 1000 + starts_, server.loop.get());
+  if (server.etcd) link->is_cut = server.etcd->is_cut;
+  server.etcd = link;
+  if (link->is_cut || !etcd_.has_leader || etcd_.is_full) return nullptr;
+  link->is_calm = true;
+  link->as_stored = [build = server.build](const Bytes& value) { return as_stored_by(build, value); };
+  link->as_read = [build = server.build](const Bytes& value) { return as_read_by(build, value); };
+  auto cache = apiserver::etcd::open_shared_cache(link, *server.loop, {}, form_of(server.build, stale), kEventsLast, server.loop.get());
+  auto claims = apiserver::etcd::open_range_claims(link, {kPrefix, kServiceRange, kFirstNodePort, kLastNodePort});
+  if (!cache || !claims) return nullptr;
+  options.service_claims = std::move(*claims);
+  return std::move(*cache);
+}
+
+std::unique_ptr<apiserver::ObjectCache> World::open_disk(Server& server, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale) {
+  if (disk_->is_full()) return nullptr;
+  apiserver::CacheOptions caching;
+  caching.compaction_interval = kCompacts;
+  caching.history_events = kWatchHistory;
+  auto store = disk_->open(server.build, stale);
+  auto cache = store ? apiserver::open_object_cache(std::move(*store), *server.loop, caching, true, kEventsLast)
+                     : Result<std::unique_ptr<apiserver::ObjectCache>>(std::unexpected(store.error()));
+  if (cache) return std::move(*cache);
+  wrongs.push_back(fmt::format("the store does not open: {}", cache.error().message));
+  return nullptr;
+}
+
+void World::lose_power_after(int operations) {
+  // Whoever is told of it is in the middle of a write.
+  disk_->lose_power_after(operations, [this] { loop_.post([this] { kill_server(0); }); });
+}
+
+void World::lose_power() {
+  disk_->lose_power();
+  kill_server(0);
 }
 
 void World::kill_server(std::size_t i) {
@@ -132,14 +178,49 @@ void World::kill_server(std::size_t i) {
   }
   server.door->close();
   server.door.reset();
-  server.etcd->kill();
+  if (server.etcd) server.etcd->kill();
+  if (disk_) disk_->kill_process();
   server.api.reset();
   server.loop->go_on();
 }
 
+bool World::upgrade(std::size_t build, std::size_t first, Duration pause) {
+  if (is_upgrading_ || loop_.now() < upgraded_ + kBetweenUpgrades) return false;
+  is_upgrading_ = true;
+  build_ = build;
+  upgrade_next(first, 0, pause);
+  return true;
+}
+
+void World::upgrade_next(std::size_t first, std::size_t done, Duration pause) {
+  if (done == servers()) {
+    is_upgrading_ = false;
+    upgraded_ = loop_.now();
+    return;
+  }
+  const std::size_t i = (first + done) % servers();
+  servers_[i].build = build_;
+  kill_server(i);
+  loop_.schedule_after(pause, [this, first, done, pause, i] {
+    start_server(i);
+    loop_.schedule_after(pause, [this, first, done, pause] { upgrade_next(first, done + 1, pause); });
+  });
+}
+
+void World::for_each_secret(const std::function<void(std::string_view, std::string_view, const std::string&)>& each) {
+  const auto tell = [&](std::string_view rest, const Bytes& stored) {
+    if (stored != nullptr) each(rest.substr(0, rest.find('/')), rest.substr(rest.find('/') + 1), *stored);
+  };
+  static constexpr std::string_view kInEtcd = "/registry/secrets/", kOnDisk = "//secrets/";
+  if (disk_)
+    for (const auto& [key, stored] : disk_->secrets()) tell(std::string_view(key).substr(kOnDisk.size()), stored);
+  for (const auto& [key, item] : etcd_.items())
+    if (key.starts_with(kInEtcd)) tell(std::string_view(key).substr(kInEtcd.size()), item.value);
+}
+
 void World::lead(Process& process) {
-  for (std::size_t step = 1; step <= kServers; ++step) {
-    const std::size_t i = (process.server + step) % kServers;
+  for (std::size_t step = 1; step <= servers(); ++step) {
+    const std::size_t i = (process.server + step) % servers();
     if (!servers_[i].api) continue;
     process.server = i;
     return process.wire->lead_to(servers_[i].door);
@@ -154,7 +235,7 @@ Process& World::process(const std::string& name) {
   made->loop = std::make_unique<ProcessLoop>(loop_);
   made->election = std::make_unique<ProcessLoop>(loop_);
   made->wire = std::make_shared<Wire>(loop_, *made->loop, seed_ * 1000 + 700 + processes_.size());
-  made->server = processes_.size() % kServers;
+  made->server = processes_.size() % servers();
   lead(*made);
   processes_.push_back(std::move(made));
   return *processes_.back();
@@ -256,12 +337,11 @@ void World::start_component(Component& component) {
 }
 
 std::string World::holder_of(std::string_view lease) {
-  static const apiserver::etcd::StoredForm kForm{{}};
   const std::string key = apiserver::make_key("coordination.k8s.io", "leases", "kube-system", lease);
-  const std::string stored = kForm.stored_key(key);
-  const auto found = etcd_.items().find(stored);
-  if (found == etcd_.items().end()) return "";
-  const auto text = kForm.to_text(key, stored, *found->second.value);
+  const std::string stored = all_forms().stored_key(key);
+  const auto found = held().items().find(stored);
+  if (found == held().items().end()) return "";
+  const auto text = all_forms().to_text(key, stored, *found->second.value);
   if (!text) return "";
   return std::string(json::get_string(*json::parse(text->value), {"spec", "holderIdentity"}));
 }

@@ -5,6 +5,8 @@
 //   schedulers ─────┼── API server 1, 2, 3 ┼── EtcdLink ──┼── Etcd
 //   controllers ────┤                      └── EtcdLink ──┘
 //   nodes ──────────┘
+//
+// Or over one server's own SQLite file, on a disk that loses its power (disk.h).
 #pragma once
 #include <array>
 #include <map>
@@ -17,6 +19,8 @@
 #include "controllers/manager.h"
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/scheduler.h"
+#include "tests/world/builds.h"
+#include "tests/world/disk.h"
 #include "tests/world/etcd_model.h"
 #include "tests/world/process_loop.h"
 #include "tests/world/wire.h"
@@ -30,12 +34,16 @@ constexpr int kFirstNodePort = 30000, kLastNodePort = 30004;
 /// Processes' clocks are wrong by so much at most, either way.
 constexpr Duration kMostSkew = std::chrono::seconds(3);
 
+/// What a world stands on: an etcd with several servers, or one server's own disk.
+enum class Ground { kEtcd, kDisk };
+
 /// One API server, dead or alive.
 struct Server {
   std::unique_ptr<ProcessLoop> loop;
   std::shared_ptr<EtcdLink> etcd;
   std::unique_ptr<apiserver::ApiServer> api;
   std::shared_ptr<Door> door;
+  std::size_t build = kFirstBuild;  ///< That is installed on its machine: it starts as this one.
 };
 
 /// One process that talks to some API server: which one changes when that one dies.
@@ -54,22 +62,35 @@ struct Process {
 
 class World {
  public:
-  World(std::uint64_t seed, int nodes);
+  World(std::uint64_t seed, int nodes, Ground ground);
   ~World();
   World(const World&) = delete;
 
   VirtualLoop& loop() { return loop_; }
+  /// Where the world stands on that; on a disk nothing is in it.
   Etcd& etcd() { return etcd_; }
+  Disk* disk() { return disk_.get(); }  ///< Null: it stands on an etcd.
+  Held& held() { return disk_ ? static_cast<Held&>(*disk_) : etcd_; }
+  [[nodiscard]] std::size_t servers() const { return disk_ ? 1 : kServers; }
   [[nodiscard]] TimePoint start() const { return start_; }
 
   Server& server(std::size_t i) { return servers_[i]; }
   /// Killed: what was under way is lost. Who was led to it finds another a moment later.
   void kill_server(std::size_t i);
+  /// The power fails in the middle of the so manieth thing that the disk does from now.
+  void lose_power_after(int operations);
+  void lose_power();
   /// Stopped as by SIGSTOP: it remembers all, answers nobody, and does what was due once it goes on.
   void stop_server(std::size_t i) { servers_[i].loop->stop(); }
   void continue_server(std::size_t i) { servers_[i].loop->go_on(); }
   /// With no memory of what was; it waits for etcd, if need be.
   void start_server(std::size_t i);
+  /// Servers stop and start one after the other, from `first` on, as another build, with pauses. False: one upgrade is enough at a time.
+  bool upgrade(std::size_t build, std::size_t first, Duration pause);
+  /// The last that was begun with.
+  [[nodiscard]] std::size_t build() const { return build_; }
+  /// As they are stored.
+  void for_each_secret(const std::function<void(std::string_view ns, std::string_view name, const std::string& stored)>& each);
 
   /// "scheduler-0", "controllers-1", "nodes": killed, and started with no memory.
   static constexpr std::array<const char*, 5> kComponents = {"scheduler-0", "scheduler-1", "controllers-0", "controllers-1", "nodes"};
@@ -97,6 +118,10 @@ class World {
   /// To a server that lives, not the one it is at.
   void lead(Process& process);
   void start_component(Component& component);
+  /// What a server keeps its objects in; null: not now.
+  std::unique_ptr<apiserver::ObjectCache> open_cache(std::size_t i, apiserver::ServerOptions& options);
+  std::unique_ptr<apiserver::ObjectCache> open_disk(Server& server, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale);
+  void upgrade_next(std::size_t first, std::size_t done, Duration pause);
   void repair();
   /// Two that lead at once, by what etcd says of the lease at the moment of each write.
   void watch_leader(Component& component, const net::HttpRequest& request);
@@ -108,9 +133,13 @@ class World {
   Duration skew_{};
   VirtualLoop loop_;
   Etcd etcd_{loop_, kPrefix};
+  std::unique_ptr<Disk> disk_;
   simulator::Random random_;
   std::array<Server, kServers> servers_;
   std::uint64_t starts_ = 0;
+  std::size_t build_ = kFirstBuild;
+  bool is_upgrading_ = false;
+  TimePoint upgraded_{};
   std::map<std::string, int> doubts_;  ///< By the path of creations.
   std::string in_control_;
   int changes_of_control_ = 0;

@@ -1,6 +1,7 @@
 // Worlds in which everything breaks, from a seed; and everything comes right.
 //
 //   BERTH_WORLD_SEEDS=1000 BERTH_WORLD_FIRST=1 BERTH_WORLD_FAULTS=300 test_world --gtest_filter='World.*'
+//   BERTH_WORLD_DISK_SEEDS=1000 BERTH_WORLD_FIRST=1 BERTH_WORLD_FAULTS=300 test_world --gtest_filter='WorldOnADisk.*'
 //
 // A seed that fails is tried again with fewer and fewer faults, and the fewest that still fail are told as a story. How to add a judge, or
 // look at a seed: docs/testing.md.
@@ -28,7 +29,7 @@ void hush() {
 }
 
 /// The fewest of the faults that still make it fail: halves, quarters, … are left out as long as it does.
-std::vector<Fault> shrink(std::uint64_t seed, std::vector<Fault> faults) {
+std::vector<Fault> shrink(std::uint64_t seed, std::vector<Fault> faults, Ground ground) {
   int tries = 0;
   for (std::size_t piece = faults.size() / 2; piece > 0 && tries < 200; piece /= 2)
     for (std::size_t from = 0; from < faults.size() && tries < 200;) {
@@ -36,7 +37,7 @@ std::vector<Fault> shrink(std::uint64_t seed, std::vector<Fault> faults) {
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(from),
                   fewer.begin() + static_cast<std::ptrdiff_t>(std::min(from + piece, fewer.size())));
       ++tries;
-      if (Telling(seed, fewer).findings().empty())
+      if (Telling(seed, fewer, ground).findings().empty())
         from += piece;
       else
         faults = std::move(fewer);
@@ -44,28 +45,35 @@ std::vector<Fault> shrink(std::uint64_t seed, std::vector<Fault> faults) {
   return faults;
 }
 
-TEST(World, ComesRight) {
+/// Tells the stories of some seeds.
+void tell(Ground ground, int seeds) {
   hush();
-  const int first = setting("BERTH_WORLD_FIRST", 1), seeds = setting("BERTH_WORLD_SEEDS", 5), faults = setting("BERTH_WORLD_FAULTS", 60);
+  const int first = setting("BERTH_WORLD_FIRST", 1), faults = setting("BERTH_WORLD_FAULTS", 60);
   const bool shrinks = setting("BERTH_WORLD_SHRINK", 1) != 0;
   std::size_t acts = 0, acknowledged = 0;
   const std::clock_t begun = std::clock();
-  int told = 0;
-  for (int seed = first; seed < first + seeds; ++seed) {
-    const auto story = world::story(static_cast<std::uint64_t>(seed), faults);
-    Telling run(static_cast<std::uint64_t>(seed), story);
-    acts += run.acts();
-    acknowledged += run.acknowledged();
-    const Findings findings = run.findings();
+  int told = 0, failures = 0, lost = 0;
+  for (int number = first; number < first + seeds; ++number) {
+    const auto seed = static_cast<std::uint64_t>(number);
+    const auto story = world::story(seed, faults);
+    Findings findings;
+    {
+      Telling run(seed, story, ground);
+      acts += run.acts();
+      acknowledged += run.acknowledged();
+      findings = run.findings();
+      failures += run.power_failures().first;
+      lost += run.power_failures().second;
+    }
     told += faults;
     if (findings.empty()) continue;
     std::string text = fmt::format("BERTH_WORLD_FIRST={} BERTH_WORLD_SEEDS=1 BERTH_WORLD_FAULTS={}\n", seed, faults);
     for (std::size_t i = 0; i < std::min<std::size_t>(findings.size(), 10); ++i) text += "  " + findings[i] + "\n";
     if (shrinks) {
-      const auto fewest = shrink(static_cast<std::uint64_t>(seed), story);
+      const auto fewest = shrink(seed, story, ground);
       text += fmt::format("the same of {} faults:\n", fewest.size());
       for (const Fault& fault : fewest) text += "  " + words(fault) + "\n";
-      for (const auto& one : Telling(static_cast<std::uint64_t>(seed), fewest).findings()) text += "    " + one + "\n";
+      for (const auto& one : Telling(seed, fewest, ground).findings()) text += "    " + one + "\n";
     }
     ADD_FAILURE() << text;
     if (shrinks) break;
@@ -73,8 +81,14 @@ TEST(World, ComesRight) {
   const double spent = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
   fmt::print("{} faults in {:.1f} s of processor time ({:.0f} a second), {} of {} acts acknowledged\n", told, spent,
              told / std::max(spent, 0.001), acknowledged, acts);
+  if (ground == Ground::kDisk) fmt::print("the power failed {} times and took {} leases and events\n", failures, lost);
   EXPECT_GT(acknowledged, acts / 4) << "the stories tell nothing";
 }
+
+TEST(World, ComesRight) { tell(Ground::kEtcd, setting("BERTH_WORLD_SEEDS", 5)); }
+
+/// One server over its own file, on a disk that loses its power.
+TEST(WorldOnADisk, ComesRight) { tell(Ground::kDisk, setting("BERTH_WORLD_DISK_SEEDS", 3)); }
 
 TEST(World, IsAFunctionOfItsSeed) {
   hush();

@@ -20,10 +20,12 @@ class NeededRecords {
   NeededRecords(std::size_t history_events, Revision compacted) : history_events_(history_events), compacted_(compacted) {}
 
   bool wants(const store::RecordHead& head) {
+    is_succeeded_ = succeeded_.erase(head.revision) > 0;
     if (superseded_.erase(head.revision) == 0) {
       Resource& resource = resource_of(head.key);
       if (head.revision > compacted_ && resource.writes < history_events_) {
         ++resource.writes;
+        if (head.previous_revision != 0) succeeded_.insert(head.previous_revision);
         return true;
       }
       resource.floor = std::max(resource.floor, head.revision);
@@ -37,6 +39,9 @@ class NeededRecords {
   [[nodiscard]] bool is_in_history(const store::Record& record) {
     return record.revision > std::max(compacted_, resource_of(record.key).floor);
   }
+  /// Of the one that was asked about last: the history holds a later write of its key, or would if that could be read (its encryption's key
+  /// may be gone).
+  [[nodiscard]] bool is_succeeded() const { return is_succeeded_; }
   /// Where the history of a resource begins later than that of others: the newest of its writes that is not in it.
   void for_each_floor(const std::function<void(const std::string& resource, Revision floor)>& each) const {
     for (const auto& [prefix, resource] : resources_)
@@ -64,6 +69,8 @@ class NeededRecords {
   std::size_t history_events_;
   Revision compacted_;
   std::unordered_set<Revision> superseded_;  ///< By what the history does not hold.
+  std::unordered_set<Revision> succeeded_;   ///< By what it holds.
+  bool is_succeeded_ = false;
   std::map<std::string, Resource> resources_;
   std::string last_prefix_;
   Resource* last_ = nullptr;
@@ -77,6 +84,7 @@ struct ObjectCacheImpl::Loaded {
   ObjectPtr object;
   TimePoint expires_at{};
   bool is_in_history = false;
+  bool is_succeeded = false;  ///< The history has a later write of its key, or would have.
 
   void make(const MetaOf& meta_of, TextPacker& packer) {
     if (record.value == nullptr) return;
@@ -189,7 +197,7 @@ Result<void> ObjectCacheImpl::load(const MetaOf& meta_of) {
                                 [&](store::Record record) -> Result<void> {
                                   const bool is_in_history = needed.is_in_history(record);
                                   if (batch.empty()) batch.reserve(kBatch);
-                                  batch.push_back({std::move(record), nullptr, {}, is_in_history});
+                                  batch.push_back({std::move(record), nullptr, {}, is_in_history, needed.is_succeeded()});
                                   return batch.size() == kBatch ? flush() : Result<void>();
                                 });
   if (!read) return read;
@@ -206,7 +214,7 @@ void ObjectCacheImpl::apply_loaded(Loaded loaded, LoadedHistory& history) {
   const Revision revision = loaded.record.revision;
   if (const auto superseded = history.before.find(revision); superseded != history.before.end()) {
     superseded->second = loaded.object;
-  } else if (loaded.object != nullptr) {
+  } else if (loaded.object != nullptr && !loaded.is_succeeded) {
     index_.put(loaded.object);
     expiring_room_.replace(nullptr, loaded.object.get());
     if (loaded.object->expires) expiries_.push({loaded.expires_at, revision, loaded.object});

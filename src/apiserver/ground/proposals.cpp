@@ -11,6 +11,24 @@ void propose(const Ground& ground, Proposal proposal, std::function<void(Propose
       std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
 }
 
+/// Who holds a Lease, by its text.
+std::string_view holder_in(std::string_view lease) {
+  static constexpr std::string_view kHolder = R"("holderIdentity":")";  // In a text within it the quotes would be escaped.
+  const auto at = lease.find(kHolder);
+  if (at == std::string_view::npos) return {};
+  lease.remove_prefix(at + kHolder.size());
+  return lease.substr(0, lease.find('"'));
+}
+
+/// Of what does not go by itself a power failure may take what says again who holds it. Who came to hold it was told so, and acts: after a
+/// failure nobody else may find that he does.
+bool is_renewal(const Ground& ground, const Proposal& proposal) {
+  const ObjectPtr present = ground.cache->get(proposal.key);
+  if (present == nullptr) return false;
+  const HeldText text = present->text();
+  return text && holder_in(*text) == holder_in(proposal.value);
+}
+
 }  // namespace
 
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document) {
@@ -27,7 +45,8 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, Object
   auto proposal = proposal_of(stored, std::move(meta), std::move(encoded));
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
-  proposal.relaxed_durability = ground.options.relaxed_leases_and_events && life.may_be_lost;
+  proposal.relaxed_durability =
+      ground.options.relaxed_leases_and_events && life.may_be_lost && (life.expires || is_renewal(ground, proposal));
   return proposal;
 }
 
