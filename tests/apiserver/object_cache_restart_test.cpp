@@ -39,6 +39,45 @@ TEST_F(ObjectCacheRestart, StateHistoryAndRevisionsComeBack) {
             (std::vector<std::string>{"ADDED default/b@2", "MODIFIED default/a@3", "DELETED default/b@4", "ADDED default/c@5"}));
 }
 
+/// A store that does not hand over one write, as one that was encrypted by a key which is gone.
+class Illegible final : public store::Store {
+ public:
+  Illegible(std::unique_ptr<store::Store> inner, Revision illegible) : inner_(std::move(inner)), illegible_(illegible) {}
+  [[nodiscard]] store::StoreState state() const override { return inner_->state(); }
+  Result<void> commit(std::span<const store::Record> records, bool sync) override { return inner_->commit(records, sync); }
+  Result<void> read(store::Revision after, const std::function<Result<void>(store::Record)>& each) override {
+    return inner_->read(after, legible(each));
+  }
+  Result<void> read_back(const std::function<bool(const store::RecordHead&)>& wants,
+                         const std::function<Result<void>(store::Record)>& each) override {
+    return inner_->read_back(wants, legible(each));
+  }
+  Result<void> compact(store::Revision revision) override { return inner_->compact(revision); }
+
+ private:
+  std::function<Result<void>(store::Record)> legible(std::function<Result<void>(store::Record)> each) const {
+    return [this, each = std::move(each)](store::Record record) {
+      return record.revision == illegible_ ? Result<void>() : each(std::move(record));
+    };
+  }
+  std::unique_ptr<store::Store> inner_;
+  Revision illegible_;
+};
+
+TEST_F(ObjectCacheRestart, AnOldWriteThatCannotBeReadDoesNotBringBackTheOneBefore) {
+  for (const int writes : {3, 5}) {
+    store::TemporaryDirectory directory;
+    cache_.reset();
+    open(store::open_or_fail(directory.file("s.db")), true, {});
+    for (int i = 1; i <= writes; ++i) put({.name = "a", .node = fmt::format("n{}", i)});
+    cache_.reset();
+    open(std::make_unique<Illegible>(store::open_or_fail(directory.file("s.db")), writes - 1), true, {});
+    ASSERT_NE(cache_->get("//pods/default/a"), nullptr);
+    EXPECT_EQ(cache_->get("//pods/default/a")->meta.field("spec.nodeName"), fmt::format("n{}", writes));
+    EXPECT_EQ(names(cache_->list(pods(), {}, 0)), (std::vector<std::string>{"default/a"}));
+  }
+}
+
 /// One kind is written fifty times as often as the other, whose history must not suffer by it.
 TEST_F(ObjectCacheRestart, ALogThatIsMostlySupersededComesBackAsItWas) {
   const CacheOptions options{.history_events = 40};
