@@ -48,6 +48,32 @@ TEST_F(SimulatedNodeStories, WhoCameWhileNobodyWasThereGetsNoAddressOfThoseWhoRu
   EXPECT_EQ(holders.size(), 6U);
 }
 
+TEST_F(SimulatedNodeStories, WhatANodeControllerSaysOfAPodThatRunsIsSetRight) {
+  bound_pod("a");
+  world_.run(seconds(5));
+  const auto readiness = [&] {
+    const json::Value pod = world_.get("", "pods", "a");
+    for (const json::Value& condition : json::get_array(pod, {"status", "conditions"}))
+      if (json::get_string(condition, {"type"}) == "Ready") return std::string(json::get_string(condition, {"status"}));
+    return std::string();
+  };
+  ASSERT_EQ(readiness(), "True");
+  for (int i = 0; i < 2; ++i) {
+    client::Call call{.verb = "patch", .gvr = {"", "v1", "pods"}, .ns = "default", .name = "a", .subresource = "status"};
+    call.content_type = "application/strategic-merge-patch+json";
+    call.body = R"({"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})";
+    ASSERT_TRUE(world_.client().call_and_wait(std::move(call)));
+    EXPECT_EQ(readiness(), "False");
+    world_.run(seconds(2));
+    EXPECT_EQ(readiness(), "True") << "the node is alive, and its word counts";
+  }
+  const json::Value then = world_.get("", "pods", "a");
+  world_.run(seconds(60));
+  const json::Value now = world_.get("", "pods", "a");
+  EXPECT_EQ(json::get_string(now, {"metadata", "resourceVersion"}), json::get_string(then, {"metadata", "resourceVersion"}))
+      << "and is not said again";
+}
+
 /// More nodes than may have a report under way.
 TEST(SimulatedNodesInGreatNumber, ThoseWhoWaitForAnswersLetTheOthersGoOn) {
   std::vector<std::function<void(net::HttpResponse)>> unanswered;

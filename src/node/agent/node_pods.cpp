@@ -16,6 +16,18 @@ std::string key_of(const json::Value& pod) {
   return fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
 }
 
+/// Others have written over what this node said of the pod, such as a node controller that took it for lost: some condition stands
+/// otherwise in the API.
+bool is_written_over(const json::Value& said, const json::Value& document) {
+  const json::Array& there = json::get_array(document, {"status", "conditions"});
+  return std::ranges::any_of(json::get_array(said, {"conditions"}), [&](const json::Value& own) {
+    return std::ranges::any_of(there, [&](const json::Value& one) {
+      return json::get_string(one, {"type"}) == json::get_string(own, {"type"}) &&
+             json::get_string(one, {"status"}) != json::get_string(own, {"status"});
+    });
+  });
+}
+
 }  // namespace
 
 NodePods::NodePods(client::Client& client, PodEnvironment& environment, Refuse refuse)
@@ -79,6 +91,7 @@ void NodePods::pod_seen(const client::Object& object) {
     start_admitted(pod, document);
   } else {
     pod->worker->update(document);
+    insist(pod, object.uid(), document);
   }
   if (object.is_deleting()) {
     pod->is_deleting = true;
@@ -138,6 +151,14 @@ void NodePods::stop_pod(const std::string& uid) {
   pod->worker->terminate(Duration::zero());
 }
 
+/// The node's word about its pods counts: it is said again (pkg/kubelet/status/status_manager.go, needsReconcile). `seen` may be older than
+/// what was said last; then saying it again changes nothing.
+void NodePods::insist(const std::shared_ptr<Pod>& pod, const std::string& api_uid, const json::Value& seen) {
+  if (pod->reported_uid != api_uid || !is_written_over(pod->reported, seen)) return;
+  pod->says_again = true;
+  push_status(pod->worker->uid());
+}
+
 void NodePods::push_later(const std::string& uid) {
   loop_.schedule_after(std::chrono::seconds(1), lifeline_.guard([this, uid] { push_status(uid); }));
 }
@@ -162,7 +183,7 @@ void NodePods::push_status(const std::string& uid) {
     api_uid = mirror->second.uid;
   }
   json::Value status = pod->worker->status();
-  if (!status.is_null() && (pod->reported_uid != api_uid || !json::equal(status, pod->reported)))
+  if (!status.is_null() && (std::exchange(pod->says_again, false) || pod->reported_uid != api_uid || !json::equal(status, pod->reported)))
     return write_status(uid, pod, api_uid, std::move(status));
   if (!pod->is_deleting || !pod->worker->is_finished()) return;
   pod->is_writing = true;
@@ -292,8 +313,11 @@ void NodePods::mirror_seen(const client::Object& object, const json::Value& docu
                    [](const model::ApiResult<json::Value>&) {});
     return;
   }
-  for (const auto& worker : workers())
-    if (key_of(worker->pod()) == object.ns() + "/" + object.name()) push_status(worker->uid());
+  for (const auto& worker : workers()) {
+    if (key_of(worker->pod()) != object.ns() + "/" + object.name()) continue;
+    if (const auto pod = find(worker->uid())) insist(pod, object.uid(), document);
+    push_status(worker->uid());
+  }
 }
 
 void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {

@@ -59,6 +59,7 @@ class NodePods {
     json::Value reported;
     std::string reported_uid;  ///< Whose status that is: a mirror may be replaced.
     bool is_writing = false, is_deleting = false, is_stale = false;
+    bool says_again = false;  ///< Others wrote over what was reported.
     bool is_static = false;
   };
   /// What stands for a static pod in the API.
@@ -78,6 +79,7 @@ class NodePods {
   void write_status(const std::string& uid, const std::shared_ptr<Pod>& pod, const std::string& api_uid, json::Value status);
   [[nodiscard]] std::shared_ptr<Pod> find(const std::string& uid) const;
   void push_later(const std::string& uid);
+  void insist(const std::shared_ptr<Pod>& pod, const std::string& api_uid, const json::Value& seen);
 
   client::Client& client_;
   EventLoop& loop_;

@@ -181,7 +181,7 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
     pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
     if (json::find(document, {"metadata", "deletionTimestamp"}))
       stop_pod(pod, document, now);
-    else if (pod->sim.update(document, now))
+    else if (pod->sim.update(document, now) || was_taken_for_lost(document))
       pod->is_dirty = true;
     touch(pod, now);
     return;

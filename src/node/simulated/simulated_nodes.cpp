@@ -85,13 +85,26 @@ bool mentions(const std::string& bytes, std::string_view word) {
   return ::memmem(bytes.data(), bytes.size(), word.data(), word.size()) != nullptr;
 }
 
+/// Its status says that it runs and is not ready: perhaps a node controller's word, against which the node's own stands.
+bool says_unready(const std::string& pod) {
+  if (!mentions(pod, R"("phase":"Running")")) return false;
+  static const json::PathScanner scanner({"status.conditions"});
+  std::string_view conditions;
+  bool out = false;
+  if (scanner.scan(pod, {&conditions, 1}))
+    json::for_each_element(conditions, [&](std::string_view one) {
+      if (one.find(R"("type":"Ready")") != one.npos) out = one.find(R"("status":"True")") == one.npos;
+    });
+  return out;
+}
+
 /// Later revisions of a pod matter only when they can change what its simulation does.
 bool is_worth_reading(const client::Object& before, const client::Object& pod) {
   constexpr std::string_view kRunFor = "sim.berth.dev/run-for";
   if (pod.is_deleting()) return true;
   const HeldText now = pod.text();
   return (mentions(*now, kRunFor) && !mentions(before.text().here(), kRunFor)) || mentions(*now, "sim.berth.dev/ready") ||
-         mentions(*now, "\"readinessGates\"");
+         mentions(*now, "\"readinessGates\"") || says_unready(*now);
 }
 
 bool says_address(const client::Object& pod) {

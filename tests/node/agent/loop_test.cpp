@@ -44,8 +44,9 @@ class SlowApi final : public net::Handler {
     late_.clear();
     watch_.reset();
   }
-  void bind(const json::Value& pod) {
-    watch_->write(make_bytes(fmt::format("{{\"type\":\"ADDED\",\"object\":{}}}\n", json::serialize(pod))));
+  void bind(const json::Value& pod) { show("ADDED", pod); }
+  void show(std::string_view type, const json::Value& pod) {
+    watch_->write(make_bytes(fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, json::serialize(pod))));
   }
 
  private:
@@ -104,6 +105,22 @@ class AgentLoop : public PodWorkerTest {
     }
     api_.bind(document);
     loop_.run_ready();
+  }
+  /// The API's pod as the node reported it, but that somebody wrote this of its readiness.
+  void write_over(const std::string& name, std::string_view ready) {
+    json::Value document = pod("containers: [{name: c, image: 'app:1'}]", name);
+    json::set(document, {"metadata", "uid"}, json::Value("uid-" + name));
+    json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
+    json::set(document, {"status"}, api_.statuses[name]);
+    for (json::Value& condition : json::find(document, {"status", "conditions"})->as_array())
+      if (json::get_string(condition, {"type"}) == "Ready") json::set(condition, {"status"}, json::Value(ready));
+    api_.show("MODIFIED", document);
+    loop_.run_ready();
+  }
+  [[nodiscard]] std::string readiness(const std::string& name) {
+    for (const json::Value& condition : json::get_array(api_.statuses[name], {"conditions"}))
+      if (json::get_string(condition, {"type"}) == "Ready") return std::string(json::get_string(condition, {"status"}));
+    return "";
   }
   /// Brings what the workers say to the loop until the claim holds.
   ::testing::AssertionResult comes(const std::function<bool()>& claim) {
@@ -206,6 +223,33 @@ TEST_F(AgentLoop, AStatusThatNobodyTakesIsWrittenAgainAndHoldsUpNoOther) {
   api_.let_go("PATCH pods/status", 0);
   bind("api");
   EXPECT_TRUE(comes([&] { return loop_.run_for(1s), runs("web") && runs("api"); }));
+}
+
+TEST_F(AgentLoop, WhatOthersWroteOverItsWordOfAPodIsSaidAgain) {
+  bind("web");
+  ASSERT_TRUE(comes([&] { return runs("web") && readiness("web") == "True"; }));
+  const int before = api_.asked["PATCH pods/status"];
+  write_over("web", "False");  // As a node controller does that took the node for lost.
+  EXPECT_EQ(api_.asked["PATCH pods/status"], before + 1);
+  EXPECT_EQ(readiness("web"), "True");
+  write_over("web", "True");
+  loop_.run_for(1min);
+  EXPECT_EQ(api_.asked["PATCH pods/status"], before + 1) << "it stands as it was said";
+  write_over("web", "Unknown");
+  EXPECT_EQ(api_.asked["PATCH pods/status"], before + 2) << "each time";
+}
+
+TEST_F(AgentLoop, WhatIsWrittenOverWhileAnAnswerIsAwaitedIsSaidAgainAfterIt) {
+  bind("web");
+  ASSERT_TRUE(comes([&] { return runs("web") && readiness("web") == "True"; }));
+  const int before = api_.asked["PATCH pods/status"];
+  api_.held = {"PATCH pods/status"};
+  write_over("web", "False");
+  write_over("web", "False");
+  EXPECT_EQ(api_.asked["PATCH pods/status"], before + 1) << "one at a time";
+  api_.let_go("PATCH pods/status");
+  loop_.run_ready();
+  EXPECT_EQ(api_.asked["PATCH pods/status"], before + 2);
 }
 
 }  // namespace
