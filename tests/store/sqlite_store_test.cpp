@@ -172,6 +172,48 @@ TEST(SqliteStore, WhatWasNotSyncedMayBeLostWithoutAWord) {
   EXPECT_EQ(open_or_fail(killed.file("s.db"))->state().last_revision, 3);
 }
 
+/// As if the machine had been started anew since.
+void start_machine(const std::string& path) {
+  std::string note = content(path + ".lock");
+  const auto at = note.find("boot ");
+  ASSERT_NE(at, std::string::npos) << note;
+  std::ofstream(path + ".lock", std::ios::binary) << note.replace(at, std::string::npos, "boot an-earlier-one\n");
+}
+
+/// Somebody may have been told of what was lost, and watch from there.
+TEST(SqliteStore, NoRevisionIsGivenAgainOnceTheMachineWasStartedAnew) {
+  TemporaryDirectory directory, killed;
+  fill(directory.file("s.db"), 3);
+  auto store = open_or_fail(directory.file("s.db"));
+  for (Revision told = 4; told <= 9; ++told) ASSERT_TRUE(store->commit(std::vector{put(told)}, false).has_value());
+  copy_store(directory, killed);
+  std::filesystem::remove(killed.file("s.db-wal"));
+  const auto path = killed.file("s.db");
+  start_machine(path);
+  const auto state = open_or_fail(path)->state();
+  EXPECT_GT(state.last_revision, 9);
+  EXPECT_GE(state.compacted_revision, 9) << "who goes on from there has to list anew";
+  auto again = open_or_fail(path);
+  EXPECT_EQ(again->state().last_revision, state.last_revision) << "once a boot";
+  int read = 0;
+  ASSERT_TRUE(again->read(0, [&](Record) -> Result<void> { return ++read, Result<void>(); }));
+  EXPECT_EQ(read, 3);
+  ASSERT_TRUE(again->commit(std::vector{put(state.last_revision + 1)}, true).has_value());
+  again.reset();
+  again = open_or_fail(path);
+  EXPECT_TRUE(again->read(0, [&](Record) -> Result<void> { return {}; }));
+  EXPECT_EQ(again->state().last_revision, state.last_revision + 1);
+}
+
+TEST(SqliteStore, AKilledProcessLeavesNoGap) {
+  TemporaryDirectory directory, killed;
+  fill(directory.file("s.db"), 3);
+  auto store = open_or_fail(directory.file("s.db"));
+  ASSERT_TRUE(store->commit(std::vector{put(4)}, false).has_value());
+  copy_store(directory, killed);
+  EXPECT_EQ(open_or_fail(killed.file("s.db"))->state().last_revision, 4);
+}
+
 TEST(SqliteStore, EveryDamagedPageIsNoticed) {
   TemporaryDirectory directory;
   auto path = directory.file("s.db");

@@ -15,6 +15,8 @@ using store::SharedRecord;
 
 constexpr const char* kFile = "store.db";
 constexpr const char* kNote = "store.db.lock";
+constexpr std::string_view kBoot = "boot ";
+constexpr Revision kGap = 1 << 20;  ///< SqliteStore's, after the machine was started anew.
 constexpr int kNoRoom = 1 << 30;
 
 SharedRecord shared(const Record& record) {
@@ -108,6 +110,9 @@ void Disk::lose_power() {
   if (image_) return;
   ++failures;
   photograph(static_cast<store::Unsynced>(random_() % 4));
+  // The machine starts anew; a process that is killed starts anew on the same one.
+  std::string& note = (*image_)[kNote];
+  if (const auto boot = note.find(kBoot); boot != std::string::npos) note.replace(boot, std::string::npos, "boot before\n");
   if (const auto off = std::exchange(off_, nullptr)) off();
 }
 
@@ -136,7 +141,8 @@ Result<std::unique_ptr<store::Store>> Disk::open(std::size_t build, std::shared_
 }
 
 Result<void> Disk::compare(store::Store& store) {
-  const Revision last = store.state().last_revision;
+  const Revision now_last = store.state().last_revision;
+  const Revision last = now_last > revision() + kGap / 2 ? now_last - kGap : now_last;
   for (const SharedRecord& record : forget_after(std::min(revision(), last))) {
     ++lost;
     if (!may_be_lost(record.key))
@@ -167,7 +173,7 @@ Result<void> Disk::compare(store::Store& store) {
     if (last <= known) wrongs.push_back(fmt::format("{} was acknowledged, and is gone", key));
     put_down({key, nullptr, last, 0});
   }
-  revision_ = last;
+  revision_ = now_last;
   return read;
 }
 

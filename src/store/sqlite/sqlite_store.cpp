@@ -22,6 +22,7 @@ constexpr int kNearlyDoneFrames = 256;      // … and at most 4 MiB of rest are
 constexpr std::uintmax_t kQuickCheckBytes = 64 << 20;
 constexpr std::uintmax_t kReadAheadBytes = 256 << 20;  // Above, a file is worth a thread that reads ahead.
 constexpr Revision kCompactionSlice = 2000;
+constexpr Revision kGap = 1 << 20;  // More than anybody writes without one write that is synced.
 
 constexpr const char* kSchema =
     "CREATE TABLE log(revision INTEGER PRIMARY KEY, create_revision INTEGER NOT NULL, previous_revision INTEGER NOT NULL,"
@@ -176,6 +177,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options) {
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, std::move(*lock), std::move(*db)));
   if (auto prepared = store->prepare_statements(); !prepared) return std::unexpected(prepared.error());
   if (auto loaded = store->load_state(); !loaded) return std::unexpected(loaded.error());
+  if (auto left = store->leave_gap(); !left) return std::unexpected(left.error());
+  store->lock_.note_boot();
   store->start_checkpointer(std::move(*checkpoint_db));
   return store;
 }
@@ -225,6 +228,21 @@ Result<void> SqliteStore::load_state() {
   if (state_.last_revision < lock_.acknowledged())
     return std::unexpected(lost_writes(options_.path, state_.last_revision, lock_.acknowledged()));
   return {};
+}
+
+/// What had not been synced when the machine ended had been told all the same: somebody may watch from a revision that was lost. None is
+/// given a second time, and what is older than the gap counts as compacted, so that whoever goes on from there lists anew.
+Result<void> SqliteStore::leave_gap() {
+  const Revision last = state_.last_revision;
+  if (last == 0 || !lock_.was_of_earlier_boot()) return {};
+  if (auto ok = compact(last); !ok) return ok;
+  if (auto ok = set_sync(options_.full_sync); !ok) return ok;
+  auto done = transaction([&]() -> Result<void> {
+    sqlite3_bind_int64(set_compacted_.get(), 1, last + kGap);
+    return step_once(set_compacted_.get(), "leaving a gap");
+  });
+  if (done) state_.last_revision = state_.compacted_revision = last + kGap;
+  return done;
 }
 
 Result<void> SqliteStore::commit(std::span<const Record> records, bool sync) {

@@ -39,6 +39,7 @@ class SqliteStore final : public Store {
   SqliteStore(SqliteOptions options, FileLock lock, Database db);
   Result<void> prepare_statements();
   Result<void> load_state();
+  Result<void> leave_gap();
   Result<void> insert(const Record& record);
   /// Steps through a statement's rows until `each` says that it is enough.
   Result<void> for_each_row(sqlite3_stmt* statement, const std::function<Result<void>()>& each);
