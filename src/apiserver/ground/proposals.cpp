@@ -22,8 +22,9 @@ std::string_view holder_in(std::string_view lease) {
 
 /// Of what does not go by itself a power failure may take what says again who holds it. Who came to hold it was told so, and acts: after a
 /// failure nobody else may find that he does.
-bool is_renewal(const Ground& ground, const Proposal& proposal) {
-  const ObjectPtr present = ground.cache->get(proposal.key);
+bool is_renewal(const Ground& ground, const Proposal& proposal, const StoredObject* present) {
+  const ObjectPtr found = present == nullptr ? ground.cache->get(proposal.key) : nullptr;
+  if (present == nullptr) present = found.get();
   if (present == nullptr) return false;
   const HeldText text = present->text();
   return text && holder_in(*text) == holder_in(proposal.value);
@@ -41,12 +42,13 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const 
   return proposal_of(ground, stored, extract_meta(stored, document), encode_object(document));
 }
 
-Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded) {
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded,
+                     const StoredObject* present) {
   auto proposal = proposal_of(stored, std::move(meta), std::move(encoded));
   const model::Life& life = *model::hooks_of(stored).life;
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
   proposal.relaxed_durability =
-      ground.options.relaxed_leases_and_events && life.may_be_lost && (life.expires || is_renewal(ground, proposal));
+      ground.options.relaxed_leases_and_events && life.may_be_lost && (life.expires || is_renewal(ground, proposal, present));
   return proposal;
 }
 
