@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "store/sqlite/read_ahead.h"
+#include "tests/store/power_loss_disk.h"
 #include "tests/store/store_fixture.h"
 
 namespace berth::store {
@@ -203,6 +204,40 @@ TEST(SqliteStore, NoRevisionIsGivenAgainOnceTheMachineWasStartedAnew) {
   again = open_or_fail(path);
   EXPECT_TRUE(again->read(0, [&](Record) -> Result<void> { return {}; }));
   EXPECT_EQ(again->state().last_revision, state.last_revision + 1);
+}
+
+TEST(SqliteStore, AFullDiskAfterAStartOfTheMachineIsReadAndTheNextStartLeavesTheGap) {
+  TemporaryDirectory directory;
+  PowerLossDisk disk(directory.file(""));
+  const auto path = directory.file("s.db");
+  {
+    auto store = open_or_fail(path);
+    for (Revision revision = 1; revision <= 3; ++revision) ASSERT_TRUE(store->commit(std::vector{put(revision)}, true).has_value());
+  }
+  start_machine(path);
+  disk.failing_writes = 1 << 30;
+  Revision next = 0;
+  {
+    auto store = open_or_fail(path);
+    ASSERT_NE(store, nullptr);
+    next = store->state().last_revision + 1;
+    EXPECT_EQ(next, 4);
+    int read = 0;
+    ASSERT_TRUE(store->read(0, [&](const Record&) -> Result<void> { return ++read, Result<void>(); }));
+    EXPECT_EQ(read, 3);
+    EXPECT_FALSE(store->commit(std::vector{put(next)}, true));
+    disk.failing_writes = 0;
+    EXPECT_TRUE(store->commit(std::vector{put(next)}, true));
+  }
+  // What could not be done is done now, once.
+  Revision last = 0;
+  {
+    const auto state = open_or_fail(path)->state();
+    EXPECT_GT(state.last_revision, next + 1000);
+    EXPECT_EQ(state.compacted_revision, state.last_revision);
+    last = state.last_revision;
+  }
+  EXPECT_EQ(open_or_fail(path)->state().last_revision, last);
 }
 
 TEST(SqliteStore, AKilledProcessLeavesNoGap) {

@@ -32,7 +32,8 @@ std::optional<json::Array> wanted_taints(const json::Value& node, bool is_wanted
 /// One of them, as it was listed. Whoever else changed it since keeps their taints: it is looked at again.
 void taint_simulated(client::Client& client, json::Value node, bool is_wanted) {
   const std::string name(json::get_string(node, {"metadata", "name"}));
-  for (;;) {
+  constexpr int kMostTries = 20;
+  for (int tries = 1;; ++tries) {
     auto taints = wanted_taints(node, is_wanted);
     if (!taints) return;
     client::Call patch{.verb = "patch", .gvr = kNodes, .name = name};
@@ -41,7 +42,7 @@ void taint_simulated(client::Client& client, json::Value node, bool is_wanted) {
                                               {"spec", json::Object{{"taints", std::move(*taints)}}}});
     const auto patched = client.call_and_wait(std::move(patch));
     if (patched) return;
-    if (patched.error().code != 409) return log::warning("up", "{}", patched.error().message);
+    if (patched.error().code != 409 || tries == kMostTries) return log::warning("up", "{}", patched.error().message);
     auto now = client.get_and_wait(kNodes, "", name);
     if (!now) return;  // It has gone.
     node = std::move(*now);

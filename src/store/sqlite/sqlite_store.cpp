@@ -178,7 +178,6 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options) {
   if (auto prepared = store->prepare_statements(); !prepared) return std::unexpected(prepared.error());
   if (auto loaded = store->load_state(); !loaded) return std::unexpected(loaded.error());
   if (auto left = store->leave_gap(); !left) return std::unexpected(left.error());
-  store->lock_.note_boot();
   store->start_checkpointer(std::move(*checkpoint_db));
   return store;
 }
@@ -231,18 +230,26 @@ Result<void> SqliteStore::load_state() {
 }
 
 /// What had not been synced when the machine ended had been told all the same: somebody may watch from a revision that was lost. None is
-/// given a second time, and what is older than the gap counts as compacted, so that whoever goes on from there lists anew.
+/// given a second time, and what is older than the gap counts as compacted, so that whoever goes on from there lists anew. A full disk
+/// keeps nobody from reading: then the next start does it.
 Result<void> SqliteStore::leave_gap() {
   const Revision last = state_.last_revision;
-  if (last == 0 || !lock_.was_of_earlier_boot()) return {};
+  if (last > 0 && lock_.was_of_earlier_boot()) {
+    if (auto written = write_gap(last); !written)
+      return written.error().code == ErrorCode::kUnavailable ? Result<void>() : std::unexpected(written.error());
+    state_.last_revision = state_.compacted_revision = last + kGap;
+  }
+  lock_.note_boot();
+  return {};
+}
+
+Result<void> SqliteStore::write_gap(Revision last) {
   if (auto ok = compact(last); !ok) return ok;
   if (auto ok = set_sync(options_.full_sync); !ok) return ok;
-  auto done = transaction([&]() -> Result<void> {
+  return transaction([&]() -> Result<void> {
     sqlite3_bind_int64(set_compacted_.get(), 1, last + kGap);
     return step_once(set_compacted_.get(), "leaving a gap");
   });
-  if (done) state_.last_revision = state_.compacted_revision = last + kGap;
-  return done;
 }
 
 Result<void> SqliteStore::commit(std::span<const Record> records, bool sync) {

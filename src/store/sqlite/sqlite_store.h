@@ -40,6 +40,7 @@ class SqliteStore final : public Store {
   Result<void> prepare_statements();
   Result<void> load_state();
   Result<void> leave_gap();
+  Result<void> write_gap(Revision last);
   Result<void> insert(const Record& record);
   /// Steps through a statement's rows until `each` says that it is enough.
   Result<void> for_each_row(sqlite3_stmt* statement, const std::function<Result<void>()>& each);
