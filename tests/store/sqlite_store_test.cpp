@@ -206,6 +206,24 @@ TEST(SqliteStore, NoRevisionIsGivenAgainOnceTheMachineWasStartedAnew) {
   EXPECT_EQ(again->state().last_revision, state.last_revision + 1);
 }
 
+/// Who loads the log counts on it: what is not after the compacted revision supersedes nothing any more.
+TEST(SqliteStore, WhatWasSupersededBeforeTheGapIsGone) {
+  TemporaryDirectory directory;
+  const auto path = directory.file("s.db");
+  {
+    auto store = open_or_fail(path);
+    Record second = put(2);
+    second.key = put(1).key;
+    second.create_revision = second.previous_revision = 1;
+    ASSERT_TRUE(store->commit(std::vector{put(1), second}, true).has_value());
+  }
+  start_machine(path);
+  std::vector<Revision> read;
+  ASSERT_TRUE(
+      open_or_fail(path)->read(0, [&](const Record& record) -> Result<void> { return read.push_back(record.revision), Result<void>(); }));
+  EXPECT_EQ(read, std::vector<Revision>{2});
+}
+
 TEST(SqliteStore, AFullDiskAfterAStartOfTheMachineIsReadAndTheNextStartLeavesTheGap) {
   TemporaryDirectory directory;
   PowerLossDisk disk(directory.file(""));
