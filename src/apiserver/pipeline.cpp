@@ -6,6 +6,7 @@
 #include "apiserver/request/work_estimate.h"
 #include "base/go/duration.h"
 #include "model/subresources.h"
+#include "model/watch_options.h"
 
 namespace berth::apiserver {
 namespace {
@@ -101,6 +102,7 @@ void RequestPipeline::let_through(const RequestPtr& request) {
 bool RequestPipeline::needs_newest(const Request& request) const {
   if (!ground_.cache->is_shared() || !request.info.is_resource) return false;
   const auto& verb = request.info.verb;
+  if (verb == "watch" && request.query.flag(model::kTellWhenCurrent)) return true;
   if (verb == "get" || verb == "list" || verb == "watch") return request.query.get("resourceVersion").empty();
   // A creation's own condition is the store's to check; the namespace may be another server's news.
   if (verb != "create" || !request.info.subresource.empty()) return true;

@@ -119,7 +119,8 @@ struct Runner::Impl : Guarded<Impl> {
         [this] {
           leading = false;
           if (lost) lost();
-        });
+        },
+        [this](std::function<void()> done) { watches->catch_up(std::move(done)); });
   }
 
   void lead() {

@@ -26,6 +26,8 @@ class Watches : public Guarded<Watches> {
   void start(std::function<void()> synced);
   /// The server serves something that can be scaled.
   [[nodiscard]] bool has_machines() const { return has_machines_; }
+  /// Calls `done` once what is watched is as new as the call.
+  void catch_up(std::function<void()> done) { client::catch_up(informers_, std::move(done)); }
   /// How far the watch of a resource has come; INT64_MAX: it is not watched.
   [[nodiscard]] std::int64_t seen(const std::string& resource) const;
 

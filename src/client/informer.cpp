@@ -17,6 +17,7 @@
 #include "client/informer_store.h"
 #include "client/response.h"
 #include "client/watch_decoder.h"
+#include "model/watch_options.h"
 
 namespace berth::client {
 namespace {
@@ -27,10 +28,13 @@ constexpr Duration kLongestPause = std::chrono::seconds(30);
 constexpr Duration kShortWatch = std::chrono::seconds(1);
 /// How long after its agreed end a watch may stay silent before it is given up.
 constexpr Duration kWatchOverdue = std::chrono::seconds(30);
+/// How long a watch that does not say when it is current has to be without news to be taken for it.
+constexpr Duration kQuiet = std::chrono::seconds(1);
 constexpr int kMinWatchSeconds = 300;  // client-go's reflector: five to ten minutes
 /// Watches are begun anew to find dead connections and to spread over servers. Within a process there is neither.
 constexpr int kMinWatchSecondsInProcess = 12 * 3600;
-/// Events handled at once. Who else has tasks on the loop (answers to what the handlers wrote) comes between, however many wait.
+/// Events, and objects of a list, handled at once. Who else has tasks on the loop (answers to what the handlers wrote, a node's heartbeats)
+/// comes between, however many wait.
 constexpr std::size_t kEventsATurn = 256;
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325ULL) {
@@ -57,7 +61,9 @@ struct WatchSession {
   std::unique_ptr<net::StreamHandle> handle;  // on the loop only, as the rest
   TimePoint started{};
   bool brought_events = false;
-  bool is_listing = false;  ///< What is there comes first, until a bookmark ends it.
+  bool is_listing = false;           ///< What is there comes first, until a bookmark ends it.
+  std::uint64_t proves = 0;          ///< Informer::Impl::asked when it began: once it is current, those have what they wait for.
+  bool brought_news_lately = false;  ///< Since is_quiet was looked at.
 };
 
 }  // namespace
@@ -92,13 +98,21 @@ struct Informer::Impl : Guarded<Informer::Impl> {
 
   std::uint64_t list_id = 0;  ///< Answers to earlier lists are ignored.
   std::vector<ObjectRef> listed;
-  bool list_whole = false;  ///< A continue token expired: take the list in one piece.
+  std::string list_revision;
+  std::optional<std::size_t> taken;  ///< So many of them: they are taken into the cache, and no event is until all are.
+  bool list_whole = false;           ///< A continue token expired: take the list in one piece.
   std::shared_ptr<WatchSession> session;
-  TimerId timer = TimerId::kNone;
+  TimerId timer = TimerId::kNone, quiet_timer = TimerId::kNone;
+  void (Impl::*next_step)() = nullptr;  ///< What the timer runs.
+
+  std::uint64_t asked = 0;        ///< To be current, so often.
+  std::uint64_t list_proves = 0;  ///< `asked` when the list began.
+  std::map<std::uint64_t, std::function<void()>> waiting_to_be_current;
 
   void stop() {
     end();
     loop->cancel(timer);
+    loop->cancel(quiet_timer);
     session.reset();
     handlers.clear();
   }
@@ -118,6 +132,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   /// Runs a step of this informer on the loop later, unless it is gone by then.
   void later(Duration delay, void (Impl::*step)()) {
     loop->cancel(timer);
+    next_step = step;
     timer = loop->schedule_after(delay, guarded([step](Impl& self) {
                                    self.timer = TimerId::kNone;
                                    (self.*step)();
@@ -137,6 +152,8 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   void begin_list() {
     session.reset();
     listed.clear();
+    taken.reset();
+    list_proves = asked;
     if (!transport->is_in_process()) return list_page({});
     open_watch("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=", true);
   }
@@ -171,9 +188,8 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     }
     listed.insert(listed.end(), std::make_move_iterator(page->objects.begin()), std::make_move_iterator(page->objects.end()));
     if (!page->continue_token.empty()) return list_page(page->continue_token);
-    note_revision(page->resource_version);
+    list_revision = page->resource_version;
     take_list();
-    if (!has_ended()) begin_watch();
   }
 
   void list_failed(const ApiStatus& status) {
@@ -185,18 +201,40 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     later(next_pause(status.retry_after_seconds), &Impl::begin_list);
   }
 
-  /// All that is there is in `listed`.
+  /// All that is there is in `listed`: the cache takes the difference, deletions first, since what they free is there for what is added.
   void take_list() {
     list_whole = false;
-    replace(std::exchange(listed, {}));
+    taken = 0;
+    forget_all_but_listed();
+    take_turn();
+  }
+
+  void take_turn() {
+    const std::size_t end = std::min(listed.size(), *taken + kEventsATurn);
+    while (!has_ended() && *taken < end) put(std::exchange(listed[(*taken)++], nullptr), true);
+    if (*taken == listed.size()) return list_taken();
+    loop->post(guarded([list = list_id](Impl& self) {
+      if (self.list_id == list && self.taken) self.take_turn();
+    }));
+  }
+
+  /// Only now the cache is as new as the list.
+  void list_taken() {
+    taken.reset();
+    listed = {};
+    if (!list_revision.empty()) note_revision(list_revision);
     has_listed = true;
-    if (!has_ended()) tell_synced();
+    tell_synced();
+    tell_current(list_proves);
+    if (has_ended()) return;
+    if (!session) return begin_watch();
+    if (!waiting_to_be_current.empty()) return rewatch();  // Who asked while it was on its way.
+    loop->post(session->take);
   }
 
   void tell_synced() {
-    if (!std::exchange(is_synced, true)) {
-      for (const auto& synced : std::exchange(waiting_for_sync, {})) synced();
-    }
+    if (has_ended() || std::exchange(is_synced, true)) return;
+    for (const auto& synced : std::exchange(waiting_for_sync, {})) synced();
   }
 
   /// A server that does not know the kind has no object of it: whoever waits for this cache need not wait until it does. Once objects were
@@ -204,6 +242,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   void not_served() {
     if (!is_synced) log::info("informer", "{} are not served", gvr.resource);
     tell_synced();
+    tell_current(list_proves);
     if (!has_ended()) later(kLongestPause, &Impl::begin_list);
   }
 
@@ -211,18 +250,49 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   void forbidden(const std::string& message) {
     if (!is_synced) log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
     tell_synced();
+    tell_current(list_proves);
     if (!has_ended()) later(kLongestPause, &Impl::begin_list);
   }
 
-  /// Emits the difference between the cache and a complete list.
-  void replace(std::vector<ObjectRef> objects) {
+  void forget_all_but_listed() {
+    if (store.size() == 0) return;
     std::set<std::pair<std::string_view, std::string_view>> present;
-    for (const auto& object : objects) present.emplace(object->ns(), object->name());
-    // Deletions first: what they free is there for what is added.
+    for (const auto& object : listed) present.emplace(object->ns(), object->name());
     for (const auto& known : store.all()) {
       if (!present.contains({known->ns(), known->name()})) remove(known);
     }
-    for (auto& object : objects) put(std::move(object), true);
+  }
+
+  // --- current: as new as whoever asks ---
+
+  void catch_up(std::function<void()> done) {
+    waiting_to_be_current.emplace(++asked, std::move(done));
+    if (session && !session->is_listing && !taken) return rewatch();
+    if (session || taken || timer == TimerId::kNone) return;  // A list is on its way: the watch after it will tell.
+    failures = 0;
+    loop->cancel(std::exchange(timer, TimerId::kNone));
+    (this->*next_step)();
+  }
+
+  void tell_current(std::uint64_t proven) {
+    while (!has_ended() && !waiting_to_be_current.empty() && waiting_to_be_current.begin()->first <= proven)
+      waiting_to_be_current.extract(waiting_to_be_current.begin()).mapped()();
+  }
+
+  void look_for_quiet(const std::shared_ptr<WatchSession>& at) {
+    loop->cancel(quiet_timer);
+    quiet_timer = loop->schedule_after(kQuiet, guarded([looked_at = std::weak_ptr(at)](Impl& self) {
+                                         self.quiet_timer = TimerId::kNone;
+                                         const auto s = looked_at.lock();
+                                         if (!s || self.session != s || self.waiting_to_be_current.empty()) return;
+                                         if (is_quiet(*s)) return self.tell_current(s->proves);
+                                         self.look_for_quiet(s);
+                                       }));
+  }
+
+  static bool is_quiet(WatchSession& session) {
+    const MutexLock lock(session.mutex);
+    return !std::exchange(session.brought_news_lately, false) && session.answer.status == 200 && session.events.empty();
   }
 
   // --- watch ---
@@ -233,9 +303,15 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     session = std::make_shared<WatchSession>();
     session->started = loop->now();
     session->is_listing = is_listing;
+    session->proves = asked;
+    const bool tells_when_current = !is_listing && !waiting_to_be_current.empty();
     const int shortest = transport->is_in_process() ? kMinWatchSecondsInProcess : kMinWatchSeconds;
     const int seconds = shortest + static_cast<int>(random() % static_cast<unsigned>(shortest));
     auto query = fmt::format("watch=true&allowWatchBookmarks=true&{}&timeoutSeconds={}", from, seconds);
+    if (tells_when_current) {
+      query += fmt::format("&{}=true", model::kTellWhenCurrent);
+      look_for_quiet(session);
+    }
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
     const auto current = session;
     current->take = guarded([from = std::weak_ptr(current)](Impl& self) {
@@ -290,6 +366,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   }
 
   void take_events(const std::shared_ptr<WatchSession>& current) {
+    if (taken) return;  // Comes again afterwards.
     std::vector<WatchEvent> events;
     bool is_ended = false, is_broken = false;
     {
@@ -303,27 +380,36 @@ struct Informer::Impl : Guarded<Informer::Impl> {
       is_ended = !current->is_posted && current->is_ended;
       is_broken = !current->is_posted && current->is_broken;
     }
-    for (auto& event : events) {
-      if (event.type == WatchEvent::Type::kError) return watch_failed(event.status);
-      current->is_listing ? gather(*current, std::move(event)) : apply(std::move(event));
+    for (auto event = events.begin(); event != events.end(); ++event) {
+      if (event->type == WatchEvent::Type::kError) return watch_failed(event->status);
+      current->is_listing ? gather(*current, std::move(*event)) : apply(*current, std::move(*event));
       if (has_ended() || session != current) return;
-      current->brought_events = true;
+      current->brought_events = current->brought_news_lately = true;
       failures = 0;
+      if (taken) return give_back(*current, std::next(event), events.end());
     }
     if (is_broken) return watch_failed(transport_error("the watch stream is malformed"));
     if (is_ended) watch_ended(*current);
   }
 
+  using Events = std::vector<WatchEvent>::iterator;
+  static void give_back(WatchSession& of, Events from, Events to) {
+    const MutexLock lock(of.mutex);
+    of.events.insert(of.events.begin(), std::make_move_iterator(from), std::make_move_iterator(to));
+  }
+
   /// Only at the end it is known what is no longer there.
   void gather(WatchSession& of, WatchEvent event) {
     if (event.type != WatchEvent::Type::kBookmark) return listed.push_back(std::move(event.object));
-    if (event.object->text()->find("k8s.io/initial-events-end") == std::string::npos) return;
-    note_revision(event.object->revision());
+    if (!ends_what_was(event)) return;
     of.is_listing = false;
+    list_revision = event.object->revision() == 0 ? std::string() : std::to_string(event.object->revision());
     take_list();
   }
 
-  void apply(WatchEvent event) {
+  static bool ends_what_was(const WatchEvent& bookmark) { return bookmark.object->text()->contains(model::kInitialEventsEnd); }
+
+  void apply(const WatchSession& of, WatchEvent event) {
     note_revision(event.object->revision());
     switch (event.type) {
       case WatchEvent::Type::kAdded:
@@ -334,6 +420,8 @@ struct Informer::Impl : Guarded<Informer::Impl> {
         remove(std::move(event.object));
         break;
       case WatchEvent::Type::kBookmark:
+        if (ends_what_was(event)) tell_current(of.proves);
+        break;
       case WatchEvent::Type::kError:
         break;
     }
@@ -442,6 +530,8 @@ void Informer::on_synced(std::function<void()> synced) {
   impl_->waiting_for_sync.push_back(std::move(synced));
 }
 
+void Informer::catch_up(std::function<void()> done) { impl_->catch_up(std::move(done)); }
+
 std::int64_t Informer::revision() const { return impl_->revision; }
 ObjectRef Informer::get(std::string_view ns, std::string_view name) const { return impl_->store.get(ns, name); }
 void Informer::for_each(const std::function<void(const ObjectRef&)>& each) const { impl_->store.for_each(each); }
@@ -472,15 +562,31 @@ bool InformerFactory::has_synced() const {
   return std::all_of(informers_.begin(), informers_.end(), [](const auto& entry) { return entry.second->has_synced(); });
 }
 
-void InformerFactory::on_synced(std::function<void()> synced) {
-  auto left = std::make_shared<std::size_t>(informers_.size());
-  if (*left == 0) return synced();
-  auto shared = std::make_shared<std::function<void()>>(std::move(synced));
-  for (const auto& [gvr, informer] : informers_) {
-    informer->on_synced([left, shared] {
+std::vector<Informer*> InformerFactory::all() const {
+  std::vector<Informer*> out;
+  for (const auto& [gvr, informer] : informers_) out.push_back(informer.get());
+  return out;
+}
+
+/// Calls `done` once `ask` has answered for each of them.
+static void when_all(const std::vector<Informer*>& informers, void (Informer::*ask)(std::function<void()>), std::function<void()> done) {
+  auto left = std::make_shared<std::size_t>(informers.size());
+  if (*left == 0) return done();
+  auto shared = std::make_shared<std::function<void()>>(std::move(done));
+  for (Informer* informer : informers) {
+    (informer->*ask)([left, shared] {
       if (--*left == 0) (*shared)();
     });
   }
 }
+
+void catch_up(const std::vector<std::unique_ptr<Informer>>& informers, std::function<void()> done) {
+  std::vector<Informer*> all;
+  for (const auto& informer : informers) all.push_back(informer.get());
+  when_all(all, &Informer::catch_up, std::move(done));
+}
+
+void InformerFactory::on_synced(std::function<void()> synced) { when_all(all(), &Informer::on_synced, std::move(synced)); }
+void InformerFactory::catch_up(std::function<void()> done) { when_all(all(), &Informer::catch_up, std::move(done)); }
 
 }  // namespace berth::client

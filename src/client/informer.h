@@ -42,6 +42,10 @@ class Informer {
   /// True once the first list is in the cache and its handlers have run.
   [[nodiscard]] bool has_synced() const;
   void on_synced(std::function<void()> synced);
+  /// Calls `done` once the cache holds, and its handlers have seen, all that was written before the call: what a new leader needs to know
+  /// of the one before. The watch begins anew for it, at once where it was pausing. Of a server that does not know model::kTellWhenCurrent
+  /// a second without news is taken for it.
+  void catch_up(std::function<void()> done);
   /// The highest resourceVersion seen, bookmarks included.
   [[nodiscard]] std::int64_t revision() const;
 
@@ -59,6 +63,9 @@ class Informer {
   std::shared_ptr<Impl> impl_;
 };
 
+/// Informer::catch_up, of all of them.
+void catch_up(const std::vector<std::unique_ptr<Informer>>& informers, std::function<void()> done);
+
 /// One informer a resource, shared by all who ask on one loop. Asked for after start, an informer starts at once.
 class InformerFactory {
  public:
@@ -68,8 +75,12 @@ class InformerFactory {
   void start();
   [[nodiscard]] bool has_synced() const;
   void on_synced(std::function<void()> synced);
+  /// Informer::catch_up, of all of them.
+  void catch_up(std::function<void()> done);
 
  private:
+  [[nodiscard]] std::vector<Informer*> all() const;
+
   Client& client_;
   bool is_started_ = false;
   std::map<Gvr, std::unique_ptr<Informer>> informers_;

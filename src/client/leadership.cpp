@@ -74,39 +74,51 @@ struct Leadership::Impl : Guarded<Leadership::Impl> {
   std::shared_ptr<FencedTransport> fenced;
   std::unique_ptr<LeaderElector> elector;  ///< On the election's loop.
 
+  // On the component's loop, where it has one:
+  std::uint64_t terms = 0;    ///< Leaderships begun and lost.
+  bool owes_a_start = false;  ///< A leadership began, and was lost before the component was told.
+
   /// Tells the component, on its loop where it has one.
-  void tell(std::function<void(const LeaderCallbacks&)> what) {
+  void tell(std::function<void(Impl&)> what) {
     if (has_ended()) return;
-    if (loop == nullptr) return what(callbacks);
-    loop->post(guarded([what = std::move(what)](Impl& self) { what(self.callbacks); }));
+    if (loop == nullptr) return what(*this);
+    loop->post(guarded(std::move(what)));
+  }
+
+  /// It leads once it knows all that whoever led before has written.
+  void begin_term(bool is_resumed) {
+    if (!is_resumed) owes_a_start = true;
+    auto begin = [term = ++terms](Impl& self) {
+      if (self.terms != term) return;
+      const auto& resumed = self.callbacks.on_resumed_leading;
+      const bool is_start = std::exchange(self.owes_a_start, false) || !resumed;
+      if (const auto& lead = is_start ? self.callbacks.on_started_leading : resumed) lead();
+    };
+    if (!options.catch_up) return begin(*this);
+    options.catch_up(guarded(std::move(begin)));
+  }
+
+  void end_term() {
+    ++terms;
+    if (callbacks.on_stopped_leading) callbacks.on_stopped_leading();
   }
 
   void elect() {
     LeaderCallbacks on_election;
     on_election.on_renewed = [this](TimePoint until) { fence->open_until(until); };
-    on_election.on_started_leading = [this] {
-      tell([](const LeaderCallbacks& to) {
-        if (to.on_started_leading) to.on_started_leading();
-      });
-    };
-    on_election.on_resumed_leading = [this] {
-      tell([](const LeaderCallbacks& to) {
-        if (const auto& begin = to.on_resumed_leading ? to.on_resumed_leading : to.on_started_leading) begin();
-      });
-    };
+    on_election.on_started_leading = [this] { tell([](Impl& self) { self.begin_term(false); }); };
+    on_election.on_resumed_leading = [this] { tell([](Impl& self) { self.begin_term(true); }); };
     on_election.on_stopped_leading = [this] {
       fence->close();
-      tell([](const LeaderCallbacks& to) {
-        if (to.on_stopped_leading) to.on_stopped_leading();
-      });
+      tell(&Impl::end_term);
       if (options.stands_again && !has_ended())
         election_loop.post(guarded([](Impl& self) {
           if (self.elector) self.elector->start();
         }));
     };
     on_election.on_new_leader = [this](const std::string& leader) {
-      tell([leader](const LeaderCallbacks& to) {
-        if (to.on_new_leader) to.on_new_leader(leader);
+      tell([leader](Impl& self) {
+        if (self.callbacks.on_new_leader) self.callbacks.on_new_leader(leader);
       });
     };
     elector = std::make_unique<LeaderElector>(client, options.election, std::move(on_election));
@@ -152,8 +164,8 @@ bool Leadership::holds() const { return impl_->fence->is_open(); }
 std::shared_ptr<Transport> Leadership::transport() const { return impl_->fenced; }
 
 std::unique_ptr<Leadership> seek_leadership(Client& plain, LeaderElectionConfig election, std::function<void()> lead,
-                                            std::function<void()> lost) {
-  LeadershipOptions wanted{.election = std::move(election), .user_agent = plain.user_agent()};
+                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up) {
+  LeadershipOptions wanted{.election = std::move(election), .user_agent = plain.user_agent(), .catch_up = std::move(catch_up)};
   LeaderCallbacks callbacks{.on_started_leading = std::move(lead), .on_stopped_leading = std::move(lost)};
   return std::make_unique<Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
 }

@@ -14,6 +14,9 @@ struct LeadershipOptions {
   bool stands_again = false;
   /// The election's own way to the server, which a component that opens a hundred connections at once does not fill. Null: the component's.
   std::shared_ptr<Transport> transport;
+  /// Has the caches that the component keeps while others lead be as new as the lease (Informer::catch_up): on the component's loop, before
+  /// it is told that it leads. Empty: it keeps none.
+  std::function<void(std::function<void()> done)> catch_up;
   /// Where the election runs; must outlive the leadership. Null: on a thread of its own.
   EventLoop* election_loop = nullptr;
 };
@@ -39,8 +42,9 @@ class Leadership {
   std::shared_ptr<Impl> impl_;
 };
 
-/// For a component that ends with its leadership: sought by `plain`'s way, `lead` and `lost` run on its loop.
+/// For a component that ends with its leadership: sought by `plain`'s way, `lead` and `lost` run on its loop. `catch_up`: as in
+/// LeadershipOptions.
 std::unique_ptr<Leadership> seek_leadership(Client& plain, LeaderElectionConfig election, std::function<void()> lead,
-                                            std::function<void()> lost);
+                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up = {});
 
 }  // namespace berth::client

@@ -15,6 +15,17 @@ const json::PathScanner& metadata_scanner() {
   return scanner;
 }
 
+/// They are a good part of a pod, and nobody reads them.
+json::Value parse_without_field_owners(const std::string& text) {
+  static const json::PathScanner scanner({"metadata.managedFields"});
+  std::string_view owners;
+  const bool has_owners = scanner.scan(text, {&owners, 1}) && !owners.empty();
+  auto parsed = json::parse(has_owners ? std::string(text.data(), owners.data()).append("null").append(owners.end(), &*text.end()) : text);
+  if (!parsed) return nullptr;
+  if (has_owners) json::erase(*parsed, {"metadata", "managedFields"});
+  return std::move(*parsed);
+}
+
 bool is_present(std::string_view raw) { return !raw.empty() && raw != "null"; }
 
 }  // namespace
@@ -74,7 +85,7 @@ std::shared_ptr<const json::Value> Object::parsed() const {
   static thread_local std::array<std::shared_ptr<const json::Value>, 8> recent;
   static thread_local std::size_t next = 0;
   if (auto known = parsed_.load().lock()) return known;
-  auto fresh = std::make_shared<const json::Value>(document());
+  auto fresh = std::make_shared<const json::Value>(parse_without_field_owners(kept_->read().here()));
   parsed_.store(fresh);
   recent[next++ % recent.size()] = fresh;
   return fresh;

@@ -39,7 +39,8 @@ class Object {
   [[nodiscard]] const KeptTextRef& kept() const { return kept_; }
   /// Parses the document anew: about 5 µs for a pod. Keep the result while you need it, not for ever.
   [[nodiscard]] json::Value document() const;
-  /// The document for reading only, parsed once for all who ask at about the same time (each thread keeps its last few). Never null.
+  /// The document for reading only, without metadata.managedFields, parsed once for all who ask at about the same time (each thread keeps
+  /// its last few). Never null.
   [[nodiscard]] std::shared_ptr<const json::Value> parsed() const;
 
  private:

@@ -137,6 +137,7 @@ class Manager final : public ControllerManager {
     options.transport = options_.election_transport;
     options.election_loop = options_.election_loop;
     options.stands_again = options_.stands_again;
+    options.catch_up = [this](std::function<void()> done) { informers_.catch_up(std::move(done)); };
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { has_led_ ? end() : lead(); };
     callbacks.on_resumed_leading = [this] {

@@ -158,7 +158,8 @@ struct Runner::Impl : Guarded<Impl> {
         [this] {
           leading = false;
           if (lost) lost();
-        });
+        },
+        [this](std::function<void()> done) { client::catch_up(informers, std::move(done)); });
   }
 
   void lead() {

@@ -227,9 +227,7 @@ Result<void> apply_pod(World& world, const json::Value& object) {
   if (!complete) return std::unexpected(complete.error());
   const json::Value pod = complete_pod(std::move(*complete), world.cluster(), world.options().default_namespace);
   auto view = std::make_shared<model::PodView>(model::PodView::parse(pod));
-  if (!priority_of(view->priority_class_name, world.cluster()).is_known)
-    world.note(
-        fmt::format("no PriorityClass with name {} is known: the API server would refuse {}", view->priority_class_name, view->key()));
+  if (auto unknown = unknown_priority(view->priority_class_name, world.cluster()); !unknown.empty()) world.note(std::move(unknown));
   const std::string node = view->node_name;
   view->node_name.clear();
   view->phase = "Pending";

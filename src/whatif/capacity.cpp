@@ -37,9 +37,7 @@ Result<model::PodView> asked_pod(World& world, const json::Value& document) {
   }
   pod = complete_pod(std::move(pod), world.cluster(), world.options().default_namespace);
   model::PodView view = model::PodView::parse(pod);
-  if (!priority_of(view.priority_class_name, world.cluster()).is_known)
-    world.note(fmt::format("no PriorityClass with name {} is known: the API server would refuse such pods; they count with priority 0",
-                           view.priority_class_name));
+  if (auto unknown = unknown_priority(view.priority_class_name, world.cluster()); !unknown.empty()) world.note(std::move(unknown));
   view.node_name.clear();
   view.phase = "Pending";
   return view;

@@ -57,6 +57,12 @@ Priority priority_of(std::string_view class_name, const placement::Cluster& clus
   return {0, {}, class_name.empty()};
 }
 
+std::string unknown_priority(std::string_view class_name, const placement::Cluster& cluster) {
+  if (priority_of(class_name, cluster).is_known) return {};
+  return fmt::format("no PriorityClass with name {} is known: the API server would refuse such pods; they count with priority 0",
+                     class_name);
+}
+
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace) {
   if (json::get_string(pod, {"metadata", "namespace"}).empty())
     json::set(pod, {"metadata", "namespace"}, json::Value(default_namespace.empty() ? "default" : default_namespace));

@@ -21,6 +21,8 @@ struct Priority {
   bool is_known = true;           ///< False: there is no such class, and the API server would refuse the pod.
 };
 Priority priority_of(std::string_view class_name, const placement::Cluster& cluster);
+/// What is to be told of a completed pod whose class the cluster does not have; empty: nothing.
+std::string unknown_priority(std::string_view class_name, const placement::Cluster& cluster);
 /// What the API server would have done to a pod of a manifest: defaults, namespace, priority by class. Requires a document of kind Pod.
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace);
 /// The pods that a document asks for: a Pod itself; a workload's template as often as it has replicas. Empty for other kinds.

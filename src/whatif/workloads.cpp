@@ -160,10 +160,8 @@ Result<model::PodView> view_of_template(World& world, const json::Value& owner, 
     return invalid(
         fmt::format("{} {} has no spec.template", json::get_string(owner, {"kind"}), json::get_string(owner, {"metadata", "name"})));
   const json::Value pod = complete_pod(pod_of_template(owner), world.cluster(), world.options().default_namespace);
-  const std::string_view class_name = json::get_string(pod, {"spec", "priorityClassName"});
-  if (!priority_of(class_name, world.cluster()).is_known)
-    world.note(fmt::format("no PriorityClass with name {} is known: the API server would refuse such pods; they count with priority 0",
-                           class_name));
+  if (auto unknown = unknown_priority(json::get_string(pod, {"spec", "priorityClassName"}), world.cluster()); !unknown.empty())
+    world.note(std::move(unknown));
   facts = facts_of_new(pod);
   return model::PodView::parse(pod);
 }

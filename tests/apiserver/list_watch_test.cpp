@@ -162,6 +162,24 @@ TEST_F(ListWatch, SendsTheInitialStateAndSaysWhereItEnds) {
   EXPECT_EQ(types(plain), (Names{"ADDED", "ADDED", "ADDED"}));
 }
 
+TEST_F(ListWatch, AResumedWatchSaysWhenItIsCurrent) {
+  create(kMaps, config_map("a"));
+  const auto from = revision();
+  create(kMaps, config_map("b"));
+  create(kPods, pod("p"));
+  const auto now = revision();
+  const auto query = std::string(kMaps) + "?watch=1&tellWhenCurrent=true&resourceVersion=" + from;
+  auto watch = get(query + "&allowWatchBookmarks=true");
+  create(kMaps, config_map("c"));
+  ASSERT_EQ(types(watch), (Names{"ADDED", "BOOKMARK", "ADDED"}));
+  EXPECT_EQ(text(watch->events()[1], {"object", "metadata", "annotations", "k8s.io/initial-events-end"}), "true");
+  EXPECT_EQ(text(watch->events()[1], {"object", "metadata", "resourceVersion"}), now);
+  loop_.run_for(std::chrono::seconds(61));
+  ASSERT_EQ(types(watch).size(), 4U);
+  EXPECT_EQ(text(watch->events()[3], {"object", "metadata", "annotations", "k8s.io/initial-events-end"}), "") << "an ordinary bookmark";
+  EXPECT_EQ(types(get(query)), (Names{"ADDED", "ADDED"})) << "who takes no bookmarks gets none";
+}
+
 TEST_F(ListWatch, ASlowReaderOfLargeObjectsIsDroppedForItsBytes) {
   ServerOptions options;
   options.watch_queue_bytes = 3'000'000;

@@ -124,8 +124,15 @@ void FakeApi::list(const net::HttpRequest& request, net::ResponseWriter& writer)
   answer(writer, 200, fmt::format(R"({{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{}]}})", metadata, items));
 }
 
+FakeApi::Event FakeApi::end_of_what_was() const {
+  constexpr const char* kBookmark =
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}})";
+  return {"BOOKMARK", revision_, fmt::format(fmt::runtime(kBookmark), revision_)};
+}
+
 void FakeApi::watch(const net::HttpRequest& request, std::shared_ptr<net::ResponseWriter> writer) {
   ++watches_started;
+  if (is_silent) return silenced_.push_back(std::move(writer));
   const bool begins_with_all = parameter(request, "sendInitialEvents") == "true";
   const auto from = begins_with_all ? revision_ : std::stoll(parameter(request, "resourceVersion"));
   if (from < compacted_ && !expire_as_event_) return answer(*writer, 410, status_json(410, "Expired"));
@@ -142,15 +149,12 @@ void FakeApi::watch(const net::HttpRequest& request, std::shared_ptr<net::Respon
       if (!breaking_line_.empty()) writer->write(make_bytes(breaking_line_ + "\n"));
       return writer->finish();
     }
-    writer->write(make_bytes(line_of(
-        {"BOOKMARK", revision_,
-         fmt::format(
-             R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}})",
-             revision_)})));
+    writer->write(make_bytes(line_of(end_of_what_was())));
   }
   for (const auto& event : history_) {
     if (event.revision > from) writer->write(make_bytes(line_of(event)));
   }
+  if (knows_current && parameter(request, "tellWhenCurrent") == "true") writer->write(make_bytes(line_of(end_of_what_was())));
   auto watch = std::make_shared<Watch>();
   watch->query = request.query;
   writer->on_close([weak = std::weak_ptr(watch)] {

@@ -47,6 +47,8 @@ class FakeApi final : public net::Handler {
     breaking_ = count;
     breaking_line_ = std::move(line);
   }
+  bool knows_current = true;  ///< model::kTellWhenCurrent.
+  bool is_silent = false;     ///< Watches are taken, and nothing comes of them.
   void expire_continue_tokens() { tokens_expired_ = true; }
 
   // What was seen:
@@ -60,6 +62,7 @@ class FakeApi final : public net::Handler {
   void list(const net::HttpRequest& request, net::ResponseWriter& writer);
   void watch(const net::HttpRequest& request, std::shared_ptr<net::ResponseWriter> writer);
   void publish(Event event);
+  [[nodiscard]] Event end_of_what_was() const;
   static std::string line_of(const Event& event) { return "{\"type\":\"" + event.type + "\",\"object\":" + event.bytes + "}\n"; }
 
   std::int64_t revision_ = 10, compacted_ = 0;
@@ -73,6 +76,7 @@ class FakeApi final : public net::Handler {
   std::map<std::string, std::string> uids_;
   std::vector<Event> history_;
   std::vector<std::shared_ptr<Watch>> watches_;
+  std::vector<std::shared_ptr<net::ResponseWriter>> silenced_;
 };
 
 }  // namespace berth::client::test

@@ -2,93 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/client/fake_api.h"
+#include "tests/client/informer_fixture.h"
 
 namespace berth::client::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-const Gvr kPods{"", "v1", "pods"};
-
-/// Keeps what the handlers said, and checks that it makes sense: no add of a known object, no update or delete of an unknown one, no
-/// repeat.
-struct Recorder {
-  std::map<std::string, ObjectRef> state;
-  std::vector<std::string> log;
-
-  InformerHandler handler() {
-    return {.on_add =
-                [this](const ObjectRef& object) {
-                  EXPECT_FALSE(state.contains(object->key())) << "added twice: " << object->key();
-                  state[object->key()] = object;
-                  log.push_back("+" + object->key());
-                },
-            .on_update =
-                [this](const ObjectRef& before, const ObjectRef& after) {
-                  EXPECT_TRUE(state.contains(after->key()) && state[after->key()] == before);
-                  EXPECT_NE(before->revision(), after->revision()) << "repeated: " << after->key();
-                  EXPECT_EQ(before->uid(), after->uid());
-                  state[after->key()] = after;
-                  log.push_back("~" + after->key());
-                },
-            .on_delete =
-                [this](const ObjectRef& object) {
-                  EXPECT_EQ(state.erase(object->key()), 1U) << "deleted twice: " << object->key();
-                  log.push_back("-" + object->key());
-                }};
-  }
-};
-
-/// As a connection to another process.
-class Elsewhere final : public Transport {
- public:
-  explicit Elsewhere(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
-    inner_->send(std::move(request), std::move(done));
-  }
-  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
-    return inner_->stream(std::move(request), std::move(callbacks));
-  }
-  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
-    inner_->upgrade(std::move(request), std::move(done));
-  }
-
- private:
-  std::shared_ptr<Transport> inner_;
-};
-
-class InformerTest : public ::testing::Test {
- protected:
-  VirtualLoop loop{TimePoint{}};
-  FakeApi api;
-  std::shared_ptr<Transport> here = make_in_process_transport(api, {"test", {"system:masters"}});
-  Client client{std::make_shared<Elsewhere>(here), &loop, "test/1"};
-  Client near{here, &loop, "test/1"};  ///< In the server's process.
-  Recorder recorder;
-
-  std::unique_ptr<Informer> start(InformerOptions options = {}, bool is_near = false) {
-    auto informer = std::make_unique<Informer>(is_near ? near : client, kPods, options);
-    informer->add_handler(recorder.handler());
-    informer->start();
-    loop.run_ready();
-    return informer;
-  }
-
-  void expect_same_state(const Informer& informer) {
-    EXPECT_EQ(informer.size(), api.objects().size());
-    EXPECT_EQ(recorder.state.size(), api.objects().size());
-    for (const auto& [key, bytes] : api.objects()) {
-      const auto slash = key.find('/');
-      const auto object = informer.get(key.substr(0, slash), key.substr(slash + 1));
-      ASSERT_TRUE(object) << key;
-      const auto expected = Object(bytes);
-      EXPECT_EQ(object->revision(), expected.revision()) << key;
-      EXPECT_EQ(object->uid(), expected.uid()) << key;
-      EXPECT_EQ(recorder.state[key], object) << key;
-    }
-  }
-};
 
 TEST_F(InformerTest, ListsInPagesThenFollowsTheWatch) {
   for (int i = 0; i < 25; ++i) api.put("default", fmt::format("p{:02}", i));
@@ -181,6 +100,28 @@ TEST_F(InformerTest, WhoWaitsOnTheLoopComesBetweenTheEventsOfALongWatch) {
   EXPECT_TRUE(std::is_sorted(recorder.log.begin(), recorder.log.end()));
   EXPECT_EQ(informer->revision(), api.revision());
   expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, WhoWaitsOnTheLoopComesBetweenTheObjectsOfALongList) {
+  for (const bool is_near : {false, true}) {
+    recorder = {};
+    for (int i = 0; i < 1000; ++i) api.put("default", fmt::format("{}-{}", is_near, i));
+    Informer informer(is_near ? near : client, kPods);
+    informer.add_handler(recorder.handler());
+    std::set<std::size_t> seen;
+    std::function<void()> look = [&] {
+      const auto known = recorder.state.size();
+      if (!seen.insert(known).second && informer.has_synced()) return;
+      EXPECT_EQ(informer.revision() > 0, informer.has_synced()) << "half of a list is of no revision";
+      if (known > 0 && known < 1000) api.put("default", "late-" + std::to_string(known));  // Comes by the watch, after the list.
+      loop.post(look);
+    };
+    informer.start();
+    loop.post(look);
+    loop.run_ready();
+    EXPECT_GT(seen.size(), 4U) << is_near;
+    expect_same_state(informer);
+  }
 }
 
 TEST_F(InformerTest, WhatWaitsOfAWatchThatExpiredIsNotTold) {

@@ -510,6 +510,45 @@ TEST(Leadership, NothingIsWrittenOnceTheLeaseRanOutEvenInTheMiddleOfAPass) {
   EXPECT_EQ(component.started, 2);
 }
 
+TEST(Leadership, IsToldOnlyToAComponentThatHasCaughtUp) {
+  LeaseServer server;
+  VirtualLoop loop(TimePoint{} + 1000h);
+  std::vector<std::function<void()>> catching_up;
+  std::vector<std::string> told;
+  const auto note = [&](const char* what) { return [&told, what] { told.emplace_back(what); }; };
+  Leadership leadership(
+      make_in_process_transport(server, {}),
+      {.election = Candidate::config("only"),
+       .user_agent = "only",
+       .stands_again = true,
+       .catch_up = [&](std::function<void()> done) { catching_up.push_back(std::move(done)); },
+       .election_loop = &loop},
+      &loop, {.on_started_leading = note("started"), .on_resumed_leading = note("resumed"), .on_stopped_leading = note("stopped")});
+  const auto lose = [&] {
+    server.cut_off.insert("only");
+    loop.run_for(1min);
+    server.cut_off.clear();
+    told.clear();
+  };
+  const auto lead = [&] {
+    loop.run_for(1min);
+    EXPECT_EQ(told, std::vector<std::string>{}) << "it has not caught up";
+  };
+  leadership.start();
+  lead();
+  lose();
+  lead();
+  ASSERT_EQ(catching_up.size(), 2U);
+  catching_up[0]();
+  EXPECT_EQ(told, std::vector<std::string>{}) << "of a leadership that is over";
+  catching_up[1]();
+  EXPECT_EQ(told, std::vector<std::string>{"started"}) << "nobody else has led, and it has not either";
+  lose();
+  lead();
+  catching_up.back()();
+  EXPECT_EQ(told, std::vector<std::string>{"resumed"});
+}
+
 TEST(Leadership, NeverTwoHoldALease) {
   for (int seed = 1; seed <= 30; ++seed) {
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));

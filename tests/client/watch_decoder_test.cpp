@@ -23,6 +23,16 @@ TEST(Object, ReadsItsMetadata) {
   EXPECT_EQ(json::get_string(object.document(), {"spec", "x"}), "]}");
 }
 
+TEST(Object, IsReadWithoutTheOwnersOfItsFields) {
+  for (const std::string owners : {"", R"(,"managedFields":[])", R"(,"managedFields":[{"fieldsV1":{"f:spec":{"f:\"}]":{}}}}])"}) {
+    const Object object{R"({"metadata":{"name":"a")" + owners + R"(,"uid":"u"},"spec":{"managedFields":[1]}})"};
+    EXPECT_EQ(json::serialize(*object.parsed()), R"({"metadata":{"name":"a","uid":"u"},"spec":{"managedFields":[1]}})");
+    EXPECT_EQ(json::serialize(object.document()), object.text().here()) << "to be written it is whole";
+    EXPECT_EQ(object.parsed(), object.parsed());
+  }
+  EXPECT_TRUE(Object{std::string("{\"metadata\":")}.parsed()->is_null());
+}
+
 TEST(Object, NullsAndOddTypesAreAbsent) {
   const Object object{std::string(
       R"({"metadata":{"name":"a","namespace":null,"labels":null,"ownerReferences":null,"deletionTimestamp":null,"resourceVersion":"abc"}})")};

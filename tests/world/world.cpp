@@ -307,6 +307,7 @@ void World::start_component(Component& component) {
     options.user_agent = "scheduler";
     options.stands_again = true;
     options.election_loop = component.process->election.get();
+    options.catch_up = [of = &component](std::function<void()> done) { of->informers->catch_up(std::move(done)); };
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [of = &component] { of->scheduler->lead(true); };
     callbacks.on_stopped_leading = [of = &component] { of->scheduler->lead(false); };

@@ -1,6 +1,7 @@
 #include "apiserver/reads/reading.h"
 #include "apiserver/reads/reads.h"
 #include "apiserver/reads/watch_stream.h"
+#include "model/watch_options.h"
 
 namespace berth::apiserver {
 
@@ -19,6 +20,7 @@ void Reads::watch(const RequestPtr& request) {
   stream.initial_state = has_choice ? send_initial : !*revision || **revision == 0;
   // Who takes bookmarks and starts with what is there learns where that ends without asking for it.
   stream.mark_initial_end = stream.bookmarks && stream.initial_state;
+  stream.mark_current = stream.bookmarks && !stream.initial_state && request->query.flag(model::kTellWhenCurrent);
   stream.timeout = options.default_watch_timeout;
   if (const auto seconds = request->query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t number = 0;

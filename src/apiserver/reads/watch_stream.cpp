@@ -28,7 +28,7 @@ WatchStream::WatchStream(Reads& reads, RequestPtr request, Options options)
       options_(options),
       frames_(reads.ground.loop, *request_),
       converts_(asks_converter(*request_)),
-      in_initial_state_(options.initial_state) {}
+      in_initial_state_(options.initial_state || options.mark_current) {}
 
 void WatchStream::start(Selection selection, Revision after) {
   auto& writer = *request_->writer;
@@ -45,6 +45,7 @@ void WatchStream::start(Selection selection, Revision after) {
     write_error(model::expired(fmt::format("too old resource version: {} ({})", after, reads_.ground.cache->revision())));
     return close();
   }
+  if (options_.mark_current) watch->request_bookmark();
   {
     const MutexLock lock(mutex_);
     writer_ = Writer::kIdle;
@@ -70,7 +71,7 @@ bool WatchStream::deliver(const WatchEvent& event) {
     if (event.type == WatchEventType::kBookmark) {
       if (in_initial_state_) {
         in_initial_state_ = false;
-        if (!options_.mark_initial_end) return true;
+        if (!options_.mark_initial_end && !options_.mark_current) return true;
         pending.ends_initial_state = true;
       } else if (!options_.bookmarks) {
         return true;

@@ -34,6 +34,7 @@ class WatchStream final : public WatchSink, public Guarded<WatchStream> {
     bool bookmarks = false;
     bool initial_state = false;
     bool mark_initial_end = false;  ///< sendInitialEvents: a bookmark with the annotation ends the initial state.
+    bool mark_current = false;      ///< Resumed: such a bookmark ends what happened before the request.
     Duration timeout{};
   };
   WatchStream(Reads& reads, RequestPtr request, Options options);

@@ -303,6 +303,11 @@ int explain_node_of(const ExplainFlags& flags, const std::string& name) {
 
 /// Prints the answers, a pod's each, and who would add a node for those that wait.
 int tell(const ExplainFlags& flags, const PlacementInput& input, const std::vector<Asked>& pods, const std::vector<std::string>& answers) {
+  if (!flags.pod_files.empty()) {
+    std::vector<std::string> classes;
+    for (const Asked& asked : pods) classes.push_back(asked.pod->view().priority_class_name);
+    tell_unknown_priorities(classes, input.cluster);
+  }
   Growth growth;
   if (flags.output != "json" && std::ranges::any_of(pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
     growth = growth_of(flags, input, pods);

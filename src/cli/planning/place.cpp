@@ -216,6 +216,10 @@ int run_place(const std::vector<std::string>& args) {
     for (auto& pod : pods_of(document)) add(std::move(pod), of_job);
   }
   if (units.empty()) return report(Error{ErrorCode::kInvalid, "no pods to place"});
+  std::vector<std::string> classes;
+  for (const Unit& unit : units)
+    for (const auto& pod : unit.pods) classes.push_back(pod->view().priority_class_name);
+  tell_unknown_priorities(classes, input->cluster);
   const auto by_priority = [](const auto& pod) { return pod->view().priority; };
   for (Unit& unit : units) std::ranges::stable_sort(unit.pods, std::greater{}, by_priority);
   if (!in_file_order) std::ranges::stable_sort(units, std::greater{}, [&](const Unit& unit) { return by_priority(unit.pods.front()); });

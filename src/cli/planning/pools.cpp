@@ -59,9 +59,11 @@ Result<std::vector<json::Value>> read_cluster(PoolsFlags& flags) {
 /// Pods of manifests as they would wait: a number behind the names of a workload's.
 void add_pods(const std::vector<json::Value>& documents, const std::string& ns, pools::PoolsCache& cache) {
   std::size_t number = 0;
+  std::vector<std::string> classes;
   for (const json::Value& document : documents)
     for (json::Value& pod : pods_of(document)) {
       json::Value whole = complete_pod(std::move(pod), cache.cluster().cluster(), ns);
+      classes.emplace_back(json::get_string(whole, {"spec", "priorityClassName"}));
       std::string name(json::get_string(whole, {"metadata", "name"}));
       if (json::get_string(document, {"kind"}) != "Pod" || name.empty())
         name = fmt::format("{}-{}", json::get_string(document, {"metadata", "name"}), ++number);
@@ -70,6 +72,7 @@ void add_pods(const std::vector<json::Value>& documents, const std::string& ns, 
       json::set(whole, {"kind"}, json::Value("Pod"));
       cache.upsert(whole);
     }
+  tell_unknown_priorities(classes, cache.cluster().cluster());
 }
 
 /// What a server would have dropped of pools and classes that somebody wrote into a file of a cluster.

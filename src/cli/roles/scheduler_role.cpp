@@ -242,7 +242,11 @@ std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client:
   };
   return std::make_unique<client::Leadership>(
       transport_,
-      client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true, .transport = std::move(transport)},
+      client::LeadershipOptions{.election = election,
+                                .user_agent = kAgent,
+                                .stands_again = true,
+                                .transport = std::move(transport),
+                                .catch_up = [this](std::function<void()> done) { informers_->catch_up(std::move(done)); }},
       &loop_,
       client::LeaderCallbacks{.on_started_leading = [lead] { lead(true); },
                               .on_stopped_leading = [lead] { lead(false); },

@@ -1,6 +1,7 @@
 #include "node/simulated/simulated_nodes.h"
 
 #include <cstring>
+#include <deque>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -121,6 +122,8 @@ bool is_pending(const client::Object& pod) {
   return !scanner.scan(*text, {&value, 1}) || value.empty() || json::unquote(value) == "Pending";
 }
 
+constexpr std::size_t kPodsATurn = 256;
+
 FleetOptions with_programs(const SimulatedNodesOptions& options) {
   FleetOptions out = options.fleet;
   out.runs_programs = options.programs != nullptr;
@@ -149,6 +152,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   Mutex names_mutex;
   std::unordered_set<std::string> names BERTH_GUARDED_BY(names_mutex);  ///< The fleet's nodes, for other threads.
   std::atomic<std::size_t> ready{0}, count{0};
+  std::deque<client::ObjectRef> newcomers, without_address;  ///< To be met; the second once there are none of the first.
   /// By node: what its slices were made of, and their names.
   std::map<std::string, std::pair<std::string, std::set<std::string>>> published;
 
@@ -166,13 +170,15 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
                        .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});
     pods.add_handler({.on_add =
                           [this](const client::ObjectRef& object) {
-                            if (!pods.has_synced()) return;  // All that are there come together.
-                            if (fleet.knows_pod(object->uid()) || is_bound_here(*object)) pod_seen(*object);
+                            if (!pods.has_synced()) return;  // All that are there are taken over then.
+                            if (fleet.knows_pod(object->uid())) return pod_seen(*object);
+                            if (is_bound_here(*object)) meet({object});
                           },
                       .on_update =
                           [this](const client::ObjectRef& before, const client::ObjectRef& after) {
                             if (before->uid() != after->uid()) fleet.forget_pod(before->uid());
-                            if (fleet.knows_pod(after->uid()) ? is_worth_reading(*before, *after) : is_bound_here(*after)) pod_seen(*after);
+                            if (!fleet.knows_pod(after->uid())) return is_bound_here(*after) ? meet({after}) : void();
+                            if (is_worth_reading(*before, *after)) pod_seen(*after);
                           },
                       .on_delete =
                           [this](const client::ObjectRef& object) {
@@ -182,10 +188,11 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
     pods.add_index("node", [](const client::Object& pod) { return std::vector<std::string>{pod_node_name(pod)}; });
     pods.on_synced([this] {
       std::vector<client::ObjectRef> here;
-      pods.for_each([&](const client::ObjectRef& pod) {
-        if (is_bound_here(*pod)) here.push_back(pod);
-      });
-      see_pods(here);
+      {
+        const MutexLock lock(names_mutex);
+        for (const std::string& name : names) std::ranges::move(pods.by_index("node", name), std::back_inserter(here));
+      }
+      meet(std::move(here));
     });
     nodes.on_synced([this] { make_missing_nodes(); });
     nodes.start();
@@ -216,7 +223,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
     } else if (fleet.adopt_node(document, options.node_template, loop.now())) {
       add_name(object.name());
       // A pod may have been seen bound to this node before the node itself was seen.
-      see_pods(pods.by_index("node", object.name()));
+      meet(pods.by_index("node", object.name()));
     }
     if (!fleet.has_node(object.name())) fleet.observe_stranger(document);
     publish_devices(document);
@@ -271,11 +278,28 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   /// Pods that wait for a node, or run on nodes that are not simulated here, need not be read.
   [[nodiscard]] bool is_bound_here(const client::Object& pod) const { return fleet.has_node(pod_node_name(pod)); }
 
-  /// Pods that were there before. Who has an address keeps it: the others get theirs of what is left.
-  void see_pods(const std::vector<client::ObjectRef>& there) {
-    for (const bool has_address : {true, false})
-      for (const client::ObjectRef& pod : there)
-        if (says_address(*pod) == has_address) pod_seen(*pod);
+  /// Pods that the fleet does not know. Who has an address keeps it: the others get theirs of what is left, once all are seen.
+  void meet(std::vector<client::ObjectRef> strangers) {
+    const bool is_meeting = !newcomers.empty() || !without_address.empty();
+    if (!is_meeting && strangers.size() == 1) return pod_seen(*strangers.front());
+    std::ranges::move(strangers, std::back_inserter(newcomers));
+    if (!is_meeting) meet_some();
+  }
+
+  /// Of very many at a start some at a time: the nodes tell that they live meanwhile.
+  void meet_some() {
+    for (std::size_t i = 0; i < kPodsATurn && !(newcomers.empty() && without_address.empty()); ++i) {
+      auto& from = newcomers.empty() ? without_address : newcomers;
+      const client::ObjectRef pod = pods.get(from.front()->ns(), from.front()->name());
+      const bool is_there = pod && pod->uid() == from.front()->uid() && !fleet.knows_pod(pod->uid());
+      const bool waits = is_there && &from == &newcomers && !says_address(*pod);
+      from.pop_front();
+      if (waits)
+        without_address.push_back(pod);
+      else if (is_there)
+        pod_seen(*pod);
+    }
+    if (!newcomers.empty() || !without_address.empty()) loop.post(guarded(&Impl::meet_some));
   }
 
   void pod_seen(const client::Object& object) {

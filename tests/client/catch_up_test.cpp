@@ -1,0 +1,112 @@
+// Who comes to lead is to know what whoever led before has written (Informer::catch_up).
+#include "tests/client/informer_fixture.h"
+
+namespace berth::client::test {
+namespace {
+
+class CatchUp : public InformerTest {};
+
+TEST_F(CatchUp, WhoCatchesUpKnowsWhatWasWrittenWhileTheWatchWasAway) {
+  for (const bool is_near : {false, true}) {
+    recorder = {};
+    const auto informer = start({}, is_near);
+    api.fail_next(1000, 503, "ServiceUnavailable");
+    api.end_watches();
+    loop.run_for(9s);
+    api.fail_next(0, 0, "");
+    EXPECT_EQ(api.open_watches(), 0U) << "it pauses for seconds now";
+    api.put("default", is_near ? "near" : "far");
+    int told = 0;
+    informer->catch_up([&] {
+      ++told;
+      expect_same_state(*informer);
+    });
+    loop.run_ready();
+    EXPECT_EQ(told, 1) << "at once, whatever pause there was";
+    api.put("default", "later");
+    api.remove("default", "later");
+    loop.run_for(1min);
+    EXPECT_EQ(told, 1);
+    EXPECT_EQ(api.open_watches(), 1U);
+    expect_same_state(*informer);
+  }
+}
+
+TEST_F(CatchUp, WhoCatchesUpDoesNotBelieveAWatchThatIsSilent) {
+  const auto informer = start();
+  int told = 0;
+  api.is_silent = true;
+  informer->catch_up([&] { ++told; });
+  loop.run_for(1min);
+  EXPECT_EQ(told, 0) << "nobody has answered";
+  api.is_silent = false;
+  informer->catch_up([&] { ++told; });
+  loop.run_ready();
+  EXPECT_EQ(told, 2) << "who asked before knows no less";
+}
+
+TEST_F(CatchUp, AListThatBeganBeforeProvesNothingToWhoCatchesUp) {
+  for (const bool is_near : {false, true}) {
+    recorder = {};
+    api.lists = api.watches_started = 0;
+    auto informer = std::make_unique<Informer>(is_near ? near : client, kPods);
+    informer->add_handler(recorder.handler());
+    int told = 0;
+    informer->on_synced([&, raw = informer.get()] {
+      raw->catch_up([&, raw] {
+        ++told;
+        expect_same_state(*raw);
+      });
+      EXPECT_EQ(told, 0);
+    });
+    informer->start();
+    loop.run_ready();
+    EXPECT_EQ(told, 1);
+    EXPECT_EQ(api.lists, is_near ? 0 : 1) << "the watch after it does";
+  }
+}
+
+TEST_F(CatchUp, AListAfterwardsIsEnoughForWhoCatchesUp) {
+  api.put("default", "a");
+  const auto informer = start();
+  api.end_watches();
+  api.put("default", "b");
+  api.compact(true);
+  int told = 0;
+  informer->catch_up([&] {
+    ++told;
+    expect_same_state(*informer);
+  });
+  loop.run_ready();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(api.lists, 2);
+}
+
+TEST_F(CatchUp, AKindThatIsNotServedIsCaughtUpWith) {
+  api.fail_next(1000, 404, "NotFound");
+  Informer informer(client, {"apps", "v1", "deployments"});
+  informer.start();
+  loop.run_for(5s);
+  int told = 0;
+  informer.catch_up([&] { ++told; });
+  loop.run_ready();
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(CatchUp, OfAServerThatDoesNotSayItASecondWithoutNewsIsTakenForCurrent) {
+  api.knows_current = false;
+  const auto informer = start();
+  int told = 0;
+  informer->catch_up([&] { ++told; });
+  for (int i = 0; i < 6; ++i) {
+    loop.run_for(900ms);
+    EXPECT_EQ(told, 0);
+    api.put("default", "p" + std::to_string(i));
+  }
+  loop.run_for(2100ms);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(api.lists, 1) << "nothing is read again for it";
+}
+
+}  // namespace
+}  // namespace berth::client::test
