@@ -105,6 +105,8 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   TimerId timer = TimerId::kNone, quiet_timer = TimerId::kNone;
   void (Impl::*next_step)() = nullptr;  ///< What the timer runs.
 
+  bool is_behind = false;  ///< The watch was lost, and what came since is not known yet.
+  std::function<void(bool)> behind_changed;
   std::uint64_t asked = 0;        ///< To be current, so often.
   std::uint64_t list_proves = 0;  ///< `asked` when the list began.
   std::map<std::uint64_t, std::function<void()>> waiting_to_be_current;
@@ -268,23 +270,35 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   void catch_up(std::function<void()> done) {
     waiting_to_be_current.emplace(++asked, std::move(done));
     if (session && !session->is_listing && !taken) return rewatch();
-    if (session || taken || timer == TimerId::kNone) return;  // A list is on its way: the watch after it will tell.
+    retry_now();  // Or a list is on its way: the watch after it will tell.
+  }
+
+  void retry_now() {
+    if (session || taken || timer == TimerId::kNone) return;
     failures = 0;
     loop->cancel(std::exchange(timer, TimerId::kNone));
     (this->*next_step)();
   }
 
+  void set_behind(bool now) {
+    if (has_ended() || !is_synced || std::exchange(is_behind, now) == now) return;
+    if (behind_changed) behind_changed(now);
+  }
+
   void tell_current(std::uint64_t proven) {
+    set_behind(false);
     while (!has_ended() && !waiting_to_be_current.empty() && waiting_to_be_current.begin()->first <= proven)
       waiting_to_be_current.extract(waiting_to_be_current.begin()).mapped()();
   }
+
+  [[nodiscard]] bool is_waiting_to_be_current() const { return is_behind || !waiting_to_be_current.empty(); }
 
   void look_for_quiet(const std::shared_ptr<WatchSession>& at) {
     loop->cancel(quiet_timer);
     quiet_timer = loop->schedule_after(kQuiet, guarded([looked_at = std::weak_ptr(at)](Impl& self) {
                                          self.quiet_timer = TimerId::kNone;
                                          const auto s = looked_at.lock();
-                                         if (!s || self.session != s || self.waiting_to_be_current.empty()) return;
+                                         if (!s || self.session != s || !self.is_waiting_to_be_current()) return;
                                          if (is_quiet(*s)) return self.tell_current(s->proves);
                                          self.look_for_quiet(s);
                                        }));
@@ -304,7 +318,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     session->started = loop->now();
     session->is_listing = is_listing;
     session->proves = asked;
-    const bool tells_when_current = !is_listing && !waiting_to_be_current.empty();
+    const bool tells_when_current = !is_listing && is_waiting_to_be_current();
     const int shortest = transport->is_in_process() ? kMinWatchSecondsInProcess : kMinWatchSeconds;
     const int seconds = shortest + static_cast<int>(random() % static_cast<unsigned>(shortest));
     auto query = fmt::format("watch=true&allowWatchBookmarks=true&{}&timeoutSeconds={}", from, seconds);
@@ -441,6 +455,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
     if (!was_short && error.empty()) return rewatch();
     session.reset();
+    set_behind(true);
     later(next_pause(0), &Impl::rewatch);
   }
 
@@ -448,6 +463,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     const bool was_listing = session && session->is_listing;
     session.reset();
     if (was_listing) return list_failed(status);
+    set_behind(is_behind || is_passing(status) || is_expired(status));
     if (is_expired(status)) {
       // The first time at once; a server that goes on so is not hammered with lists.
       const auto pause = next_pause(0);
@@ -530,6 +546,10 @@ void Informer::on_synced(std::function<void()> synced) {
   impl_->waiting_for_sync.push_back(std::move(synced));
 }
 
+void Informer::on_behind(std::function<void(bool)> changed) { impl_->behind_changed = std::move(changed); }
+void Informer::retry_now() {
+  if (impl_->is_behind) impl_->retry_now();
+}
 void Informer::catch_up(std::function<void()> done) { impl_->catch_up(std::move(done)); }
 
 std::int64_t Informer::revision() const { return impl_->revision; }
@@ -543,50 +563,5 @@ void Informer::add_index(std::string index, std::function<std::vector<std::strin
 }
 std::vector<ObjectRef> Informer::by_index(std::string_view index, std::string_view key) const { return impl_->store.by_index(index, key); }
 std::size_t Informer::size() const { return impl_->store.size(); }
-
-Informer& InformerFactory::get(const Gvr& gvr, bool is_optional) {
-  auto& informer = informers_[gvr];
-  if (!informer) {
-    informer = std::make_unique<Informer>(client_, gvr, InformerOptions{.is_optional = is_optional});
-    if (is_started_) informer->start();
-  }
-  return *informer;
-}
-
-void InformerFactory::start() {
-  is_started_ = true;
-  for (const auto& [gvr, informer] : informers_) informer->start();
-}
-
-bool InformerFactory::has_synced() const {
-  return std::all_of(informers_.begin(), informers_.end(), [](const auto& entry) { return entry.second->has_synced(); });
-}
-
-std::vector<Informer*> InformerFactory::all() const {
-  std::vector<Informer*> out;
-  for (const auto& [gvr, informer] : informers_) out.push_back(informer.get());
-  return out;
-}
-
-/// Calls `done` once `ask` has answered for each of them.
-static void when_all(const std::vector<Informer*>& informers, void (Informer::*ask)(std::function<void()>), std::function<void()> done) {
-  auto left = std::make_shared<std::size_t>(informers.size());
-  if (*left == 0) return done();
-  auto shared = std::make_shared<std::function<void()>>(std::move(done));
-  for (Informer* informer : informers) {
-    (informer->*ask)([left, shared] {
-      if (--*left == 0) (*shared)();
-    });
-  }
-}
-
-void catch_up(const std::vector<std::unique_ptr<Informer>>& informers, std::function<void()> done) {
-  std::vector<Informer*> all;
-  for (const auto& informer : informers) all.push_back(informer.get());
-  when_all(all, &Informer::catch_up, std::move(done));
-}
-
-void InformerFactory::on_synced(std::function<void()> synced) { when_all(all(), &Informer::on_synced, std::move(synced)); }
-void InformerFactory::catch_up(std::function<void()> done) { when_all(all(), &Informer::catch_up, std::move(done)); }
 
 }  // namespace berth::client

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class Informer {
   /// of the one before. The watch begins anew for it, at once where it was pausing. Of a server that does not know model::kTellWhenCurrent
   /// a second without news is taken for it.
   void catch_up(std::function<void()> done);
+  /// `changed(true)`: the watch was lost, and what happened since is not known. `changed(false)`: it is known again.
+  void on_behind(std::function<void(bool)> changed);
+  /// Ends the pause after a lost watch, if there is one.
+  void retry_now();
   /// The highest resourceVersion seen, bookmarks included.
   [[nodiscard]] std::int64_t revision() const;
 
@@ -70,6 +75,9 @@ void catch_up(const std::vector<std::unique_ptr<Informer>>& informers, std::func
 class InformerFactory {
  public:
   explicit InformerFactory(Client& client) : client_(client) {}
+  ~InformerFactory();
+  InformerFactory(const InformerFactory&) = delete;
+  InformerFactory& operator=(const InformerFactory&) = delete;
   /// `is_optional` counts where the informer is made, by the first who asks.
   Informer& get(const Gvr& gvr, bool is_optional = false);
   void start();
@@ -77,12 +85,21 @@ class InformerFactory {
   void on_synced(std::function<void()> synced);
   /// Informer::catch_up, of all of them.
   void catch_up(std::function<void()> done);
+  /// `changed(true)`: some of them lost their watch, and whoever decides by all of them had better wait; `changed(false)`: all know again
+  /// what there is, or those that do not have been waited for (half a minute from when the first was back).
+  void on_behind(std::function<void(bool)> changed) { behind_changed_ = std::move(changed); }
 
  private:
   [[nodiscard]] std::vector<Informer*> all() const;
+  void one_changed(const Gvr& gvr, bool is_behind);
+  void tell_behind(bool now);
 
   Client& client_;
   bool is_started_ = false;
+  std::set<Gvr> behind_;
+  bool is_told_behind_ = false;
+  std::function<void(bool)> behind_changed_;
+  TimerId patience_ = TimerId::kNone;  ///< Runs while some are behind, not all.
   std::map<Gvr, std::unique_ptr<Informer>> informers_;
 };
 

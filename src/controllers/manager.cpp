@@ -116,6 +116,10 @@ class Manager final : public ControllerManager {
   /// Who stands by holds the caches and nothing else: whoever comes to lead need not ask for what is there, and no controller remembers
   /// what went by before it led.
   void begin() {
+    informers_.on_behind([this](bool is_behind) {
+      is_behind_ = is_behind;
+      go_on_if_all_is_well();
+    });
     for (const Kind kind : engine_->watched_kinds()) informers_.get(kind->gvr());
     if (custom_) custom_->follow(informers_.get(kDefinitions, true));
     informers_.start();
@@ -143,16 +147,21 @@ class Manager final : public ControllerManager {
     callbacks.on_resumed_leading = [this] {
       log::info("controllers", "nobody else has led meanwhile: going on");
       running_ = has_started_;
-      engine_->resume();
+      is_led_ = true;
+      go_on_if_all_is_well();
     };
     callbacks.on_stopped_leading = [this] {
       log::warning("controllers", "lost the lease kube-system/{}", kName);
       if (!options_.stands_again) return end();
       running_ = false;
-      engine_->pause();
+      is_led_ = false;
+      go_on_if_all_is_well();
     };
     return std::make_unique<client::Leadership>(std::move(transport), std::move(options), &loop_, std::move(callbacks));
   }
+
+  /// Nobody decides by what he knows to be old, a quota's use by pods of before, say.
+  void go_on_if_all_is_well() { is_led_ && !is_behind_ ? engine_->resume() : engine_->pause(); }
 
   void end() {
     engine_->stop();
@@ -192,6 +201,8 @@ class Manager final : public ControllerManager {
   std::unique_ptr<CustomKinds> custom_;  ///< Null: no controller wants them.
   std::function<void()> lost_;
   bool has_led_ = false, has_started_ = false;
+  bool is_led_ = true;      ///< By us; false: the Lease was lost, and may come back.
+  bool is_behind_ = false;  ///< Watches were lost, and what happened since is not known yet.
   std::atomic<bool> running_ = false;
   Lifeline lifeline_;
 };

@@ -108,5 +108,80 @@ TEST_F(CatchUp, OfAServerThatDoesNotSayItASecondWithoutNewsIsTakenForCurrent) {
   EXPECT_EQ(api.lists, 1) << "nothing is read again for it";
 }
 
+TEST_F(CatchUp, ALostWatchIsBehindUntilWhatCameMeanwhileIsKnown) {
+  for (const bool is_near : {false, true}) {
+    recorder = {};
+    const auto informer = start({}, is_near);
+    std::vector<bool> told;
+    informer->on_behind([&](bool is_behind) {
+      told.push_back(is_behind);
+      if (!is_behind) expect_same_state(*informer);
+    });
+    loop.run_for(10s);
+    api.end_watches();
+    loop.run_for(10s);
+    if (!is_near) api.end_watches();
+    loop.run_for(10s);
+    told.clear();
+    api.fail_next(1, 500, "InternalError");
+    api.end_watches();
+    api.put("default", is_near ? "near" : "far");
+    loop.run_ready();
+    EXPECT_EQ(told, std::vector{true});
+    loop.run_for(10s);
+    EXPECT_EQ(told, (std::vector{true, false}));
+    api.expire_running_watches();
+    api.put("default", is_near ? "later-near" : "later-far");
+    loop.run_for(10s);
+    EXPECT_EQ(told, (std::vector{true, false, true, false})) << "by a list as well";
+  }
+}
+
+const Gvr kMaps{"", "v1", "configmaps"};
+
+TEST_F(CatchUp, OneThatIsBackBringsTheOthersBack) {
+  InformerFactory factory(client);
+  std::vector<bool> told;
+  factory.on_behind([&](bool is_behind) { told.push_back(is_behind); });
+  for (const Gvr& kind : {kPods, kMaps, Gvr{"apps", "v1", "deployments"}}) factory.get(kind);
+  factory.start();
+  loop.run_for(1s);
+  EXPECT_EQ(api.open_watches(), 3U);
+  EXPECT_TRUE(told.empty());
+  api.fail_next(1000, 503, "ServiceUnavailable");
+  api.end_watches();
+  loop.run_for(1min);
+  EXPECT_EQ(told, std::vector{true}) << "for as long as nobody is back";
+  api.fail_next(0, 0, "");
+  while (api.open_watches() == 0) loop.run_for(10ms);
+  EXPECT_EQ(api.open_watches(), 3U);
+  EXPECT_EQ(told, (std::vector{true, false}));
+}
+
+TEST_F(CatchUp, WhoDoesNotComeBackIsWaitedForHalfAMinute) {
+  InformerFactory factory(client);
+  std::vector<bool> told;
+  factory.on_behind([&](bool is_behind) { told.push_back(is_behind); });
+  for (const Gvr& kind : {kPods, kMaps}) factory.get(kind);
+  factory.start();
+  loop.run_for(2s);
+  api.refused_resource = "configmaps";
+  api.end_watches();
+  loop.run_for(29s);
+  EXPECT_EQ(told, std::vector{true});
+  loop.run_for(2s);
+  EXPECT_EQ(told, (std::vector{true, false}));
+  api.cut_watches("");
+  loop.run_for(10min);
+  EXPECT_EQ(told.back(), false) << "who is given up is waited for no more";
+  api.refused_resource.clear();
+  loop.run_for(1min);
+  api.refused_resource = "configmaps";
+  told.clear();
+  api.end_watches();
+  loop.run_for(2s);
+  EXPECT_EQ(told, std::vector{true}) << "it had been back";
+}
+
 }  // namespace
 }  // namespace berth::client::test

@@ -132,6 +132,8 @@ FakeApi::Event FakeApi::end_of_what_was() const {
 
 void FakeApi::watch(const net::HttpRequest& request, std::shared_ptr<net::ResponseWriter> writer) {
   ++watches_started;
+  if (!refused_resource.empty() && request.path.ends_with(refused_resource))
+    return answer(*writer, 503, status_json(503, "ServiceUnavailable"));
   if (is_silent) return silenced_.push_back(std::move(writer));
   const bool begins_with_all = parameter(request, "sendInitialEvents") == "true";
   const auto from = begins_with_all ? revision_ : std::stoll(parameter(request, "resourceVersion"));

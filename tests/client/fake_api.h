@@ -47,8 +47,9 @@ class FakeApi final : public net::Handler {
     breaking_ = count;
     breaking_line_ = std::move(line);
   }
-  bool knows_current = true;  ///< model::kTellWhenCurrent.
-  bool is_silent = false;     ///< Watches are taken, and nothing comes of them.
+  bool knows_current = true;     ///< model::kTellWhenCurrent.
+  std::string refused_resource;  ///< Whose watches get 503.
+  bool is_silent = false;        ///< Watches are taken, and nothing comes of them.
   void expire_continue_tokens() { tokens_expired_ = true; }
 
   // What was seen:

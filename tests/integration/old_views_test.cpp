@@ -1,0 +1,109 @@
+// Controllers whose watches were away decide nothing by what they knew before.
+#include "tests/integration/world.h"
+
+namespace berth::integration {
+namespace {
+
+/// A way to the server on which watches are cut, and refused for a while.
+class CutWatches final : public client::Transport {
+ public:
+  CutWatches(client::Transport& below, EventLoop& loop) : below_(below), loop_(loop) {}
+
+  void cut(std::function<bool(std::string_view path)> refuses) {
+    refuses_ = std::move(refuses);
+    for (const auto& end : std::exchange(ends_, {})) end("cut");
+  }
+  void heal() { refuses_ = nullptr; }
+
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    below_.send(std::move(request), std::move(done));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    if (refuses_ && refuses_(request.path)) {
+      loop_.post([end = std::move(callbacks.on_end)] { end("no route"); });
+      return nullptr;
+    }
+    ends_.push_back(callbacks.on_end);
+    return below_.stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    below_.upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  client::Transport& below_;
+  EventLoop& loop_;
+  std::function<bool(std::string_view path)> refuses_;
+  std::vector<std::function<void(std::string)>> ends_;
+};
+
+constexpr const char* kSet = R"(
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx}]}
+)";
+constexpr const char* kOrphan = R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: orphan, namespace: default, labels: {app: web}}
+spec: {containers: [{name: c, image: nginx}]}
+)";
+
+class OldViews : public ::testing::Test {
+ protected:
+  OldViews() {
+    world_.stop_controllers();
+    controllers::ManagerOptions options;
+    options.root_ca_pem = "ca";
+    manager_ = controllers::make_controller_manager(way_, world_.loop(), options, nullptr);
+    manager_->start();
+    world_.create(kSet);
+    world_.run(std::chrono::seconds(20));
+    EXPECT_EQ(world_.pods().size(), 1U);
+  }
+  /// A pod that the set will adopt, and a replica more: nothing is to be made.
+  void change_meanwhile() {
+    world_.create(kOrphan);
+    const auto scaled = world_.client().call_and_wait({.verb = "patch",
+                                                       .gvr = {"apps", "v1", "replicasets"},
+                                                       .ns = "default",
+                                                       .name = "web",
+                                                       .body = R"({"spec":{"replicas":2}})",
+                                                       .content_type = "application/merge-patch+json"});
+    ASSERT_TRUE(scaled) << scaled.error().message;
+  }
+
+  World world_;
+  std::shared_ptr<CutWatches> way_ = std::make_shared<CutWatches>(world_.client_link(), world_.loop());
+  std::unique_ptr<controllers::ControllerManager> manager_;
+};
+
+TEST_F(OldViews, ASetIsNotFilledByPodsOfBefore) {
+  way_->cut([](std::string_view) { return true; });
+  change_meanwhile();
+  world_.run(std::chrono::seconds(20));
+  way_->cut([](std::string_view path) { return path.ends_with("/pods"); });
+  world_.run(std::chrono::seconds(20));
+  EXPECT_EQ(world_.pods().size(), 2U) << "the set is seen, and its pods are not";
+  way_->heal();
+  world_.run(std::chrono::minutes(1));
+  EXPECT_EQ(world_.running("app=web"), 2U);
+  EXPECT_EQ(world_.pods().size(), 2U) << "the one that was there was enough";
+}
+
+TEST_F(OldViews, WhatCannotBeWatchedForLongKeepsNobody) {
+  way_->cut([](std::string_view path) { return path.ends_with("/endpointslices"); });
+  world_.run(std::chrono::seconds(5));
+  change_meanwhile();
+  world_.run(std::chrono::minutes(1));
+  EXPECT_EQ(world_.running("app=web"), 2U);
+}
+
+}  // namespace
+}  // namespace berth::integration
