@@ -62,7 +62,6 @@ struct WatchSession {
   TimePoint started{};
   bool brought_events = false;
   bool is_listing = false;           ///< What is there comes first, until a bookmark ends it.
-  std::uint64_t proves = 0;          ///< Informer::Impl::asked when it began: once it is current, those have what they wait for.
   bool brought_news_lately = false;  ///< Since is_quiet was looked at.
 };
 
@@ -299,7 +298,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
                                          self.quiet_timer = TimerId::kNone;
                                          const auto s = looked_at.lock();
                                          if (!s || self.session != s || !self.is_waiting_to_be_current()) return;
-                                         if (is_quiet(*s)) return self.tell_current(s->proves);
+                                         if (is_quiet(*s)) return self.tell_current(self.asked);
                                          self.look_for_quiet(s);
                                        }));
   }
@@ -317,7 +316,6 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     session = std::make_shared<WatchSession>();
     session->started = loop->now();
     session->is_listing = is_listing;
-    session->proves = asked;
     const bool tells_when_current = !is_listing && is_waiting_to_be_current();
     const int shortest = transport->is_in_process() ? kMinWatchSecondsInProcess : kMinWatchSeconds;
     const int seconds = shortest + static_cast<int>(random() % static_cast<unsigned>(shortest));
@@ -396,7 +394,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
     }
     for (auto event = events.begin(); event != events.end(); ++event) {
       if (event->type == WatchEvent::Type::kError) return watch_failed(event->status);
-      current->is_listing ? gather(*current, std::move(*event)) : apply(*current, std::move(*event));
+      current->is_listing ? gather(*current, std::move(*event)) : apply(std::move(*event));
       if (has_ended() || session != current) return;
       current->brought_events = current->brought_news_lately = true;
       failures = 0;
@@ -423,7 +421,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
 
   static bool ends_what_was(const WatchEvent& bookmark) { return bookmark.object->text()->contains(model::kInitialEventsEnd); }
 
-  void apply(const WatchSession& of, WatchEvent event) {
+  void apply(WatchEvent event) {
     note_revision(event.object->revision());
     switch (event.type) {
       case WatchEvent::Type::kAdded:
@@ -434,7 +432,7 @@ struct Informer::Impl : Guarded<Informer::Impl> {
         remove(std::move(event.object));
         break;
       case WatchEvent::Type::kBookmark:
-        if (ends_what_was(event)) tell_current(of.proves);
+        if (ends_what_was(event)) tell_current(asked);  // Who asked has had the watch begun anew.
         break;
       case WatchEvent::Type::kError:
         break;

@@ -67,14 +67,14 @@ class OldViews : public ::testing::Test {
     world_.run(std::chrono::seconds(20));
     EXPECT_EQ(world_.pods().size(), 1U);
   }
-  /// A pod that the set will adopt, and a replica more: nothing is to be made.
-  void change_meanwhile() {
+  /// A pod that the set will adopt, and other replicas.
+  void change_meanwhile(int replicas) {
     world_.create(kOrphan);
     const auto scaled = world_.client().call_and_wait({.verb = "patch",
                                                        .gvr = {"apps", "v1", "replicasets"},
                                                        .ns = "default",
                                                        .name = "web",
-                                                       .body = R"({"spec":{"replicas":2}})",
+                                                       .body = fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas),
                                                        .content_type = "application/merge-patch+json"});
     ASSERT_TRUE(scaled) << scaled.error().message;
   }
@@ -86,7 +86,8 @@ class OldViews : public ::testing::Test {
 
 TEST_F(OldViews, ASetIsNotFilledByPodsOfBefore) {
   way_->cut([](std::string_view) { return true; });
-  change_meanwhile();
+  world_.run(std::chrono::milliseconds(100));
+  change_meanwhile(2);
   world_.run(std::chrono::seconds(20));
   way_->cut([](std::string_view path) { return path.ends_with("/pods"); });
   world_.run(std::chrono::seconds(20));
@@ -100,9 +101,11 @@ TEST_F(OldViews, ASetIsNotFilledByPodsOfBefore) {
 TEST_F(OldViews, WhatCannotBeWatchedForLongKeepsNobody) {
   way_->cut([](std::string_view path) { return path.ends_with("/endpointslices"); });
   world_.run(std::chrono::seconds(5));
-  change_meanwhile();
+  change_meanwhile(3);
+  world_.run(std::chrono::seconds(20));
+  EXPECT_EQ(world_.pods().size(), 2U);
   world_.run(std::chrono::minutes(1));
-  EXPECT_EQ(world_.running("app=web"), 2U);
+  EXPECT_EQ(world_.running("app=web"), 3U);
 }
 
 }  // namespace
