@@ -117,11 +117,16 @@ TEST_F(CatchUp, ALostWatchIsBehindUntilWhatCameMeanwhileIsKnown) {
       told.push_back(is_behind);
       if (!is_behind) expect_same_state(*informer);
     });
+    api.put("default", is_near ? "first-near" : "first-far");
     loop.run_for(10s);
     api.end_watches();
+    loop.run_ready();
+    EXPECT_EQ(told, std::vector<bool>{}) << "an end in order";
+    api.end_watches();
+    loop.run_ready();
+    EXPECT_EQ(told, std::vector{true}) << "too soon to be one";
     loop.run_for(10s);
-    if (!is_near) api.end_watches();
-    loop.run_for(10s);
+    EXPECT_EQ(told, (std::vector{true, false}));
     told.clear();
     api.fail_next(1, 500, "InternalError");
     api.end_watches();
