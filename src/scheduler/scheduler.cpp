@@ -7,6 +7,7 @@
 #include "base/lifeline.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
+#include "client/informer.h"
 #include "scheduler/core.h"
 #include "scheduler/groups_seen.h"
 #include "scheduler/worker.h"

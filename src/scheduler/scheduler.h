@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "client/client.h"
-#include "client/informer.h"
 #include "placement/engine.h"
 #include "placement/preemption.h"
 #include "scheduler/config/config.h"
@@ -25,6 +23,11 @@
 namespace berth::net::tracing {
 class Tracer;
 }
+
+namespace berth::client {
+class Client;
+class InformerFactory;
+}  // namespace berth::client
 
 namespace berth::scheduler {
 

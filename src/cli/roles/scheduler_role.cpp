@@ -18,6 +18,7 @@
 #include "cli/command/tracing_flags.h"
 #include "cli/planning/placement_question.h"
 #include "cli/roles/roles.h"
+#include "client/informer.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
 #include "client/traced_transport.h"
