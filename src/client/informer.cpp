@@ -545,6 +545,7 @@ void Informer::on_synced(std::function<void()> synced) {
 }
 
 void Informer::on_behind(std::function<void(bool)> changed) { impl_->behind_changed = std::move(changed); }
+bool Informer::is_current() const { return impl_->has_listed && !impl_->is_behind; }
 void Informer::retry_now() {
   if (impl_->is_behind) impl_->retry_now();
 }

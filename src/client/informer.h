@@ -49,6 +49,8 @@ class Informer {
   void catch_up(std::function<void()> done);
   /// `changed(true)`: the watch was lost, and what happened since is not known. `changed(false)`: it is known again.
   void on_behind(std::function<void(bool)> changed);
+  /// It has listed what there is, and its watch is not known to be lost.
+  [[nodiscard]] bool is_current() const;
   /// Ends the pause after a lost watch, if there is one.
   void retry_now();
   /// The highest resourceVersion seen, bookmarks included.
@@ -86,12 +88,13 @@ class InformerFactory {
   /// Informer::catch_up, of all of them.
   void catch_up(std::function<void()> done);
   /// `changed(true)`: some of them lost their watch, and whoever decides by all of them had better wait; `changed(false)`: all know again
-  /// what there is, or those that do not have been waited for (half a minute from when the first was back).
+  /// what there is, or those that do not have been waited for (half a minute in which others were watched).
   void on_behind(std::function<void(bool)> changed) { behind_changed_ = std::move(changed); }
 
  private:
   [[nodiscard]] std::vector<Informer*> all() const;
   void one_changed(const Gvr& gvr, bool is_behind);
+  void give_up();
   void tell_behind(bool now);
 
   Client& client_;
@@ -99,7 +102,7 @@ class InformerFactory {
   std::set<Gvr> behind_;
   bool is_told_behind_ = false;
   std::function<void(bool)> behind_changed_;
-  TimerId patience_ = TimerId::kNone;  ///< Runs while some are behind, not all.
+  TimerId patience_ = TimerId::kNone;  ///< Runs while some are behind and others are not.
   std::map<Gvr, std::unique_ptr<Informer>> informers_;
 };
 

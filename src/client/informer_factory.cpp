@@ -9,7 +9,7 @@
 namespace berth::client {
 namespace {
 
-/// So long after the first of them others may be behind, before the component goes on without them.
+/// So long some may be behind where others are not, before the component goes on without them.
 constexpr Duration kPatience = std::chrono::seconds(30);
 
 }  // namespace
@@ -39,19 +39,23 @@ InformerFactory::~InformerFactory() {
 
 void InformerFactory::one_changed(const Gvr& gvr, bool is_behind) {
   is_behind ? (void)behind_.insert(gvr) : (void)behind_.erase(gvr);
-  client_.loop()->cancel(std::exchange(patience_, TimerId::kNone));
-  // Where one is back the others need not pause. While none is, nothing can be done anyway.
-  if (!is_behind)
+  if (!is_behind)  // Where one is back the others need not pause.
     for (const Gvr& other : std::set(behind_)) informers_.at(other)->retry_now();
-  if (!behind_.empty() && behind_.size() < informers_.size())
-    patience_ = client_.loop()->schedule_after(kPatience, [this] {
-      patience_ = TimerId::kNone;
-      std::vector<std::string> names;
-      for (const Gvr& one : std::exchange(behind_, {})) names.push_back(one.resource);
-      log::warning("informer", "going on with what was known of {}: they cannot be watched", fmt::join(names, ", "));
-      tell_behind(false);
-    });
+  // While nobody knows anything new, nothing can be done anyway.
+  const bool is_anybody_current = std::ranges::any_of(informers_, [](const auto& one) { return one.second->is_current(); });
+  if (behind_.empty() || !is_anybody_current)
+    client_.loop()->cancel(std::exchange(patience_, TimerId::kNone));
+  else if (patience_ == TimerId::kNone)
+    patience_ = client_.loop()->schedule_after(kPatience, [this] { give_up(); });
   tell_behind(!behind_.empty());
+}
+
+void InformerFactory::give_up() {
+  patience_ = TimerId::kNone;
+  std::vector<std::string> names;
+  for (const Gvr& one : std::exchange(behind_, {})) names.push_back(one.resource);
+  log::warning("informer", "going on with what was known of {}: they cannot be watched", fmt::join(names, ", "));
+  tell_behind(false);
 }
 
 void InformerFactory::tell_behind(bool now) {

@@ -4,9 +4,13 @@
 #include <future>
 
 #include "base/lifeline.h"
+#include "base/log.h"
 
 namespace berth::client {
 namespace {
+
+/// How long a component that leads may take to catch up.
+constexpr Duration kCatchUpPatience = std::chrono::seconds(30);
 
 /// Until when the lease is held.
 class Fence {
@@ -76,6 +80,8 @@ struct Leadership::Impl : Guarded<Leadership::Impl> {
 
   // On the component's loop, where it has one:
   std::uint64_t terms = 0;    ///< Leaderships begun and lost.
+  std::uint64_t told_of = 0;  ///< The last that the component was told of.
+  TimerId patience = TimerId::kNone;
   bool owes_a_start = false;  ///< A leadership began, and was lost before the component was told.
 
   /// Tells the component, on its loop where it has one.
@@ -85,22 +91,34 @@ struct Leadership::Impl : Guarded<Leadership::Impl> {
     loop->post(guarded(std::move(what)));
   }
 
-  /// It leads once it knows all that whoever led before has written.
+  /// It leads once it knows all that whoever led before has written, or has been waited for.
   void begin_term(bool is_resumed) {
     if (!is_resumed) owes_a_start = true;
-    auto begin = [term = ++terms](Impl& self) {
-      if (self.terms != term) return;
-      const auto& resumed = self.callbacks.on_resumed_leading;
-      const bool is_start = std::exchange(self.owes_a_start, false) || !resumed;
-      if (const auto& lead = is_start ? self.callbacks.on_started_leading : resumed) lead();
-    };
-    if (!options.catch_up) return begin(*this);
-    options.catch_up(guarded(std::move(begin)));
+    const auto term = ++terms;
+    if (!options.catch_up) return lead(term);
+    patience = loop->schedule_after(kCatchUpPatience, guarded([term](Impl& self) {
+                                      log::warning("leader-election", "leading by what was known: not everything can be watched");
+                                      self.lead(term);
+                                    }));
+    options.catch_up(guarded([term](Impl& self) { self.lead(term); }));
+  }
+
+  void lead(std::uint64_t term) {
+    if (terms != term || std::exchange(told_of, term) == term) return;
+    wait_no_more();
+    const auto& resumed = callbacks.on_resumed_leading;
+    const bool is_start = std::exchange(owes_a_start, false) || !resumed;
+    if (const auto& begin = is_start ? callbacks.on_started_leading : resumed) begin();
   }
 
   void end_term() {
     ++terms;
+    wait_no_more();
     if (callbacks.on_stopped_leading) callbacks.on_stopped_leading();
+  }
+
+  void wait_no_more() {
+    if (loop != nullptr) loop->cancel(std::exchange(patience, TimerId::kNone));
   }
 
   void elect() {

@@ -15,7 +15,8 @@ struct LeadershipOptions {
   /// The election's own way to the server, which a component that opens a hundred connections at once does not fill. Null: the component's.
   std::shared_ptr<Transport> transport;
   /// Has the caches that the component keeps while others lead be as new as the lease (Informer::catch_up): on the component's loop, before
-  /// it is told that it leads. Empty: it keeps none.
+  /// it is told that it leads, for half a minute at most: what cannot be watched any more must not keep everybody from leading. Empty: it
+  /// keeps none.
   std::function<void(std::function<void()> done)> catch_up;
   /// Where the election runs; must outlive the leadership. Null: on a thread of its own.
   EventLoop* election_loop = nullptr;

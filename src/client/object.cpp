@@ -20,7 +20,8 @@ json::Value parse_without_field_owners(const std::string& text) {
   static const json::PathScanner scanner({"metadata.managedFields"});
   std::string_view owners;
   const bool has_owners = scanner.scan(text, {&owners, 1}) && !owners.empty();
-  auto parsed = json::parse(has_owners ? std::string(text.data(), owners.data()).append("null").append(owners.end(), &*text.end()) : text);
+  const std::size_t at = has_owners ? static_cast<std::size_t>(owners.data() - text.data()) : 0;
+  auto parsed = json::parse(has_owners ? text.substr(0, at).append("null").append(text, at + owners.size()) : text);
   if (!parsed) return nullptr;
   if (has_owners) json::erase(*parsed, {"metadata", "managedFields"});
   return std::move(*parsed);

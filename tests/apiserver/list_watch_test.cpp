@@ -1,4 +1,4 @@
-#include "tests/apiserver/server_fixture.h"
+#include "tests/apiserver/wrapped_cache.h"
 
 namespace berth::apiserver::testing {
 
@@ -178,6 +178,39 @@ TEST_F(ListWatch, AResumedWatchSaysWhenItIsCurrent) {
   ASSERT_EQ(types(watch).size(), 4U);
   EXPECT_EQ(text(watch->events()[3], {"object", "metadata", "annotations", "k8s.io/initial-events-end"}), "") << "an ordinary bookmark";
   EXPECT_EQ(types(get(query)), (Names{"ADDED", "ADDED"})) << "who takes no bookmarks gets none";
+}
+
+/// What others wrote to the store is shown when the test lets it.
+class LateCache final : public WrappedCache {
+ public:
+  LateCache(std::unique_ptr<ObjectCache> below, std::vector<std::function<void(bool)>>& waiting)
+      : WrappedCache(std::move(below)), waiting_(waiting) {}
+  void propose(Proposal proposal, std::function<void(ProposeResult)> result) override {
+    below_->propose(std::move(proposal), std::move(result));
+  }
+  [[nodiscard]] bool is_shared() const override { return true; }
+  void catch_up(std::function<void(bool)> done) override { waiting_.push_back(std::move(done)); }
+
+ private:
+  std::vector<std::function<void(bool)>>& waiting_;
+};
+
+TEST_F(ListWatch, BesideOtherServersAWatchIsCurrentOnlyOnceTheirWritesAreShown) {
+  std::vector<std::function<void(bool)>> waiting;
+  wrap_cache_ = [&](std::unique_ptr<ObjectCache> cache) { return std::make_unique<LateCache>(std::move(cache), waiting); };
+  start({});
+  waiting.clear();
+  const std::string query = std::string(kMaps) + "?watch=1&allowWatchBookmarks=true&resourceVersion=1";
+  EXPECT_EQ(get(query)->status, 200) << "who does not ask waits for nobody";
+  EXPECT_TRUE(waiting.empty());
+  auto watch = get(query + "&tellWhenCurrent=true");
+  EXPECT_EQ(watch->status, 0);
+  ASSERT_EQ(waiting.size(), 1U);
+  waiting.front()(true);
+  EXPECT_EQ(types(watch), Names{"BOOKMARK"});
+  auto lost = get(query + "&tellWhenCurrent=true");
+  waiting.back()(false);
+  EXPECT_EQ(lost->status, 500) << "nothing is said that is not known";
 }
 
 TEST_F(ListWatch, ASlowReaderOfLargeObjectsIsDroppedForItsBytes) {

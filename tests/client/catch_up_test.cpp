@@ -163,6 +163,42 @@ TEST_F(CatchUp, OneThatIsBackBringsTheOthersBack) {
   EXPECT_EQ(told, (std::vector{true, false}));
 }
 
+TEST_F(CatchUp, AKindThatIsNotServedDoesNotEndTheWaitForTheOthers) {
+  InformerFactory factory(client);
+  std::vector<bool> told;
+  factory.on_behind([&](bool is_behind) { told.push_back(is_behind); });
+  api.missing_resource = "widgets";
+  for (const Gvr& kind : {kPods, kMaps, Gvr{"example.com", "v1", "widgets"}}) factory.get(kind);
+  factory.start();
+  loop.run_for(2s);
+  EXPECT_TRUE(factory.has_synced());
+  api.fail_next(1000, 503, "ServiceUnavailable");
+  api.end_watches();
+  loop.run_for(10min);
+  EXPECT_EQ(told, std::vector{true}) << "nobody knows anything new";
+  api.fail_next(0, 0, "");
+  loop.run_for(1min);
+  EXPECT_EQ(told, (std::vector{true, false}));
+}
+
+TEST_F(CatchUp, WhoMustListAnewAndCannotIsBehind) {
+  InformerFactory factory(client);
+  std::vector<bool> told;
+  factory.on_behind([&](bool is_behind) { told.push_back(is_behind); });
+  factory.get(kPods);
+  factory.start();
+  loop.run_for(2s);
+  api.expire_running_watches();
+  loop.run_for(1s);
+  EXPECT_EQ(told, (std::vector{true, false}));
+  api.fail_next(3, 503, "ServiceUnavailable");
+  api.expire_running_watches();
+  loop.run_for(100ms);
+  EXPECT_EQ(told, (std::vector{true, false, true}));
+  loop.run_for(1min);
+  EXPECT_EQ(told, (std::vector{true, false, true, false}));
+}
+
 TEST_F(CatchUp, WhoDoesNotComeBackIsWaitedForHalfAMinute) {
   InformerFactory factory(client);
   std::vector<bool> told;

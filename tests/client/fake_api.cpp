@@ -99,6 +99,7 @@ void FakeApi::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWrit
     if (failing_retry_after_ > 0) response.headers.add("Retry-After", std::to_string(failing_retry_after_));
     return writer->respond(std::move(response));
   }
+  if (!missing_resource.empty() && request.path.ends_with(missing_resource)) return answer(*writer, 404, status_json(404, "NotFound"));
   if (parameter(request, "watch") == "true") return watch(request, std::move(writer));
   list(request, *writer);
 }

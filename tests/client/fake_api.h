@@ -48,6 +48,7 @@ class FakeApi final : public net::Handler {
     breaking_line_ = std::move(line);
   }
   bool knows_current = true;     ///< model::kTellWhenCurrent.
+  std::string missing_resource;  ///< Is not served: 404.
   std::string refused_resource;  ///< Whose watches get 503.
   bool is_silent = false;        ///< Watches are taken, and nothing comes of them.
   void expire_continue_tokens() { tokens_expired_ = true; }

@@ -14,6 +14,8 @@ class CutWatches final : public client::Transport {
     for (const auto& end : std::exchange(ends_, {})) end("cut");
   }
   void heal() { refuses_ = nullptr; }
+  /// Nothing comes any more by the watches that are there, and nobody is told: a connection that is dead.
+  void stall() { *alive_ = false, alive_ = std::make_shared<bool>(true); }
 
   void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
     below_.send(std::move(request), std::move(done));
@@ -24,6 +26,9 @@ class CutWatches final : public client::Transport {
       return nullptr;
     }
     ends_.push_back(callbacks.on_end);
+    callbacks.on_data = [alive = alive_, data = std::move(callbacks.on_data)](std::string_view text) {
+      if (*alive) data(text);
+    };
     return below_.stream(std::move(request), std::move(callbacks));
   }
   void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
@@ -35,6 +40,7 @@ class CutWatches final : public client::Transport {
   EventLoop& loop_;
   std::function<bool(std::string_view path)> refuses_;
   std::vector<std::function<void(std::string)>> ends_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 constexpr const char* kSet = R"(
@@ -61,6 +67,11 @@ class OldViews : public ::testing::Test {
     world_.stop_controllers();
     controllers::ManagerOptions options;
     options.root_ca_pem = "ca";
+    options.leader_elect = true;
+    options.stands_again = true;
+    options.identity = "this";
+    options.election_loop = &world_.loop();
+    options.election_transport = election_;
     manager_ = controllers::make_controller_manager(way_, world_.loop(), options, nullptr);
     manager_->start();
     world_.create(kSet);
@@ -80,6 +91,10 @@ class OldViews : public ::testing::Test {
   }
 
   World world_;
+  bool is_election_cut_ = false;
+  const std::shared_ptr<client::Transport> election_ = std::make_shared<InterceptedTransport>(
+      std::shared_ptr<client::Transport>(&world_.client_link(), [](client::Transport*) {}),
+      [this](const net::HttpRequest&, std::function<void(net::HttpResponse)>&) { return is_election_cut_; });
   std::shared_ptr<CutWatches> way_ = std::make_shared<CutWatches>(world_.client_link(), world_.loop());
   std::unique_ptr<controllers::ControllerManager> manager_;
 };
@@ -96,6 +111,21 @@ TEST_F(OldViews, ASetIsNotFilledByPodsOfBefore) {
   world_.run(std::chrono::minutes(1));
   EXPECT_EQ(world_.running("app=web"), 2U);
   EXPECT_EQ(world_.pods().size(), 2U) << "the one that was there was enough";
+}
+
+TEST_F(OldViews, WhoComesToLeadDoesNotBelieveSilentWatches) {
+  is_election_cut_ = true;
+  world_.run(std::chrono::seconds(40));
+  EXPECT_FALSE(manager_->is_running());
+  way_->stall();
+  change_meanwhile(2);
+  is_election_cut_ = false;
+  world_.run(std::chrono::minutes(1));
+  EXPECT_TRUE(manager_->is_running());
+  EXPECT_EQ(world_.running("app=web"), 2U);
+  EXPECT_EQ(world_.pods().size(), 2U) << "the one that was there was enough";
+  const auto orphan = world_.client().get_and_wait({"", "v1", "pods"}, "default", "orphan");
+  EXPECT_EQ(json::get_array(*orphan, {"metadata", "ownerReferences"}).size(), 1U) << "it is seen";
 }
 
 TEST_F(OldViews, WhatCannotBeWatchedForLongKeepsNobody) {
