@@ -242,17 +242,20 @@ struct Informer::Impl : Guarded<Informer::Impl> {
   /// seen, a 404 is a fault: nothing vanishes by it.
   void not_served() {
     if (!is_synced) log::info("informer", "{} are not served", gvr.resource);
-    tell_synced();
-    tell_current(list_proves);
-    if (!has_ended()) later(kLongestPause, &Impl::begin_list);
+    go_on_without();
   }
 
   /// A right that is given later fills the cache then.
   void forbidden(const std::string& message) {
     if (!is_synced) log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
+    go_on_without();
+  }
+
+  void go_on_without() {
     tell_synced();
     tell_current(list_proves);
-    if (!has_ended()) later(kLongestPause, &Impl::begin_list);
+    // Who asked while this list was on its way is answered by the next.
+    if (!has_ended()) later(waiting_to_be_current.empty() ? kLongestPause : Duration::zero(), &Impl::begin_list);
   }
 
   void forget_all_but_listed() {

@@ -93,6 +93,22 @@ TEST_F(CatchUp, AKindThatIsNotServedIsCaughtUpWith) {
   EXPECT_EQ(told, 1);
 }
 
+TEST_F(CatchUp, WhoAsksWhileAKindIsFoundMissingOrForbiddenIsToldSoon) {
+  for (const bool is_near : {false, true})
+    for (const int status : {404, 403}) {
+      api.fail_next(1000, status, status == 404 ? "NotFound" : "Forbidden");
+      Informer informer(is_near ? near : client, {"apps", "v1", "deployments"}, {.is_optional = true});
+      int told = 0;
+      informer.start();
+      loop.post([&] { informer.catch_up([&] { ++told; }); });
+      loop.run_for(1s);
+      EXPECT_EQ(told, 1) << is_near << ", " << status;
+      const auto asked = api.queries.size();
+      loop.run_for(20s);
+      EXPECT_EQ(api.queries.size(), asked) << "and nobody is asked again for it";
+    }
+}
+
 TEST_F(CatchUp, OfAServerThatDoesNotSayItASecondWithoutNewsIsTakenForCurrent) {
   api.knows_current = false;
   const auto informer = start();
