@@ -15,6 +15,8 @@ kubectl create configmap kept --from-literal=a=1 >/dev/null
 stop_up KILL
 start_up --nodes 3
 check "an acknowledged write survives kill -9" says 1 kubectl get configmap kept -o jsonpath='{.data.a}'
+kubectl scale deployment web --replicas=4 >/dev/null
+check "scheduler and controllers go on, too" kubectl rollout status deployment/web --timeout=20s
 after=$(kubectl get --raw /api/v1/namespaces/default/configmaps/kept | sed -E 's/.*"resourceVersion":"([0-9]+)".*/\1/')
 check "revisions never go back" [ "$after" -gt "$revision" ]
 check "private keys are 0600" sh -c "[ -z \"\$(find $work/data -name '*.key' -not -perm 600)\" ]"
