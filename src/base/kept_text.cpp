@@ -56,6 +56,18 @@ bool KeptText::is_packed() const {
   return packed_ != nullptr;
 }
 
+std::shared_ptr<const void> KeptText::form() const {
+  const MutexLock lock(lock_of(this));
+  return form_.lock();
+}
+
+std::shared_ptr<const void> KeptText::offer_form(std::shared_ptr<const void> made) const {
+  const MutexLock lock(lock_of(this));
+  if (auto first = form_.lock()) return first;
+  form_ = made;
+  return made;
+}
+
 void KeptText::keep_packed(Bytes sample, std::string_view packed) const {
   auto own = std::make_unique_for_overwrite<char[]>(packed.size());
   std::memcpy(own.get(), packed.data(), packed.size());

@@ -42,6 +42,10 @@ class KeptText {
   [[nodiscard]] HeldText read() const;
   [[nodiscard]] std::size_t size() const { return size_; }  ///< In bytes, when plain.
   [[nodiscard]] bool is_packed() const;
+  /// What a reader made of the text and offered, for all readers after him as long as one keeps it; null before and after that.
+  [[nodiscard]] std::shared_ptr<const void> form() const;
+  /// Of several readers' the first stays, and is returned. Forms are of one type in a process: a component's object.
+  std::shared_ptr<const void> offer_form(std::shared_ptr<const void> made) const;
 
  private:
   friend class TextPacker;
@@ -49,6 +53,7 @@ class KeptText {
 
   mutable Bytes held_;  ///< The text; when packed the sample, or null without one.
   mutable std::unique_ptr<char[]> packed_;
+  mutable std::weak_ptr<const void> form_;
   std::uint32_t size_;
   mutable std::uint32_t packed_size_ = 0;
 };

@@ -2,7 +2,6 @@
 #include "client/object.h"
 
 #include "base/json_scan.h"
-#include "base/mutex.h"
 
 namespace berth::client {
 namespace {
@@ -66,20 +65,10 @@ Object::Object(KeptTextRef text) : kept_(std::move(text)) {
 Object::Object(const json::Value& document) : Object(json::serialize(document)) {}
 
 ObjectRef share_object(const KeptTextRef& text) {
-  /// Watches are told in groups: what comes next to one has come to another some thousand objects ago at most.
-  struct Shelf {
-    Mutex mutex;
-    std::array<std::weak_ptr<const Object>, 4> objects BERTH_GUARDED_BY(mutex);
-    std::size_t next BERTH_GUARDED_BY(mutex) = 0;
-  };
-  static std::array<Shelf, 1024> young;
-  Shelf& shelf = young[(std::hash<const KeptText*>()(text.get()) >> 4) % young.size()];
-  const MutexLock lock(shelf.mutex);
-  for (const auto& known : shelf.objects)
-    if (ObjectRef object = known.lock(); object && object->kept() == text) return object;
-  auto made = std::make_shared<const Object>(text);
-  shelf.objects[shelf.next++ % shelf.objects.size()] = made;
-  return made;
+  auto form = text->form();
+  // Not in one allocation: the text would hold the room of an object that nobody keeps any more.
+  if (form == nullptr) form = text->offer_form(ObjectRef(new Object(text)));
+  return std::static_pointer_cast<const Object>(form);
 }
 
 std::shared_ptr<const json::Value> Object::parsed() const {

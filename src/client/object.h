@@ -61,7 +61,7 @@ class Object {
   bool is_deleting_ = false;
 };
 using ObjectRef = std::shared_ptr<const Object>;
-/// The object of this text, the same for all watches of one process that are told of it while it is young. Thread-safe.
+/// The object of this text, one for all watches of the process. Thread-safe.
 ObjectRef share_object(const KeptTextRef& text);
 
 }  // namespace berth::client

@@ -79,6 +79,26 @@ TEST(WatchDecoder, EventsThatTwoWatchesTakeInGroupsAreOneObjectEach) {
   EXPECT_FALSE(WatchDecoder::take("LOST", stored[0], other));
 }
 
+TEST(WatchDecoder, AnObjectIsTheSameForAWatchThatComesLongAfter) {
+  const auto stored = std::make_shared<const KeptText>(std::string(R"({"metadata":{"name":"a","resourceVersion":"1"}})"));
+  std::deque<WatchEvent> one, others, late;
+  ASSERT_TRUE(WatchDecoder::take("ADDED", stored, one));
+  for (int i = 0; i < 10'000; ++i)
+    ASSERT_TRUE(WatchDecoder::take("ADDED", std::make_shared<const KeptText>(std::string(R"({"metadata":{"name":"b"}})")), others));
+  ASSERT_TRUE(WatchDecoder::take("ADDED", stored, late));
+  EXPECT_EQ(one[0].object, late[0].object);
+}
+
+TEST(WatchDecoder, AnObjectThatNobodyKeepsIsMadeAnewAndHeldByNoText) {
+  const auto stored = std::make_shared<const KeptText>(std::string(R"({"metadata":{"name":"a","resourceVersion":"1"}})"));
+  std::weak_ptr<const Object> first = share_object(stored);
+  EXPECT_TRUE(first.expired());
+  const ObjectRef second = share_object(stored);
+  EXPECT_EQ(second->name(), "a");
+  EXPECT_EQ(share_object(stored), second);
+  EXPECT_EQ(stored.use_count(), 2) << "the text's and the object's; no circle";
+}
+
 TEST(WatchDecoder, WhatObjectsOfAWorkloadHaveAlikeIsThereOnce) {
   const auto pod = [](std::string_view name, std::string_view owner, std::string_view app) {
     return Object(fmt::format(R"({{"metadata":{{"name":"{}","namespace":"web","uid":"u-{}","labels":{{"app":"{}"}},)"
