@@ -23,6 +23,17 @@ TEST(TextPacking, RevisionsAgeByLooks) {
   EXPECT_EQ(aged.look(start + std::chrono::hours(2) + kAge, 40), 40);
 }
 
+TEST(TextPacking, WhereVeryMuchIsWrittenOnlyTheLatestRevisionsAreYoung) {
+  AgedRevisions aged(kAge);
+  const TimePoint start(std::chrono::hours(1));
+  constexpr Revision kMost = AgedRevisions::kMostYoung;
+  EXPECT_EQ(aged.look(start, kMost), 0);
+  EXPECT_EQ(aged.look(start + std::chrono::seconds(10), kMost + 70), 70);
+  EXPECT_EQ(aged.look(start + std::chrono::seconds(20), kMost + 70), 70) << "nothing was written";
+  EXPECT_EQ(aged.look(start + kAge, kMost + 70), kMost) << "an age after the first look";
+  EXPECT_EQ(aged.look(start + kAge, kMost + 80), kMost) << "what is old stays so";
+}
+
 /// A synchronous cache over a store in memory.
 struct PackedCache {
   ManualClock clock;

@@ -12,6 +12,7 @@ constexpr Duration kBetweenSteps = std::chrono::milliseconds(5), kBetweenRounds 
 Revision AgedRevisions::look(TimePoint now, Revision last) {
   if (marks_.empty() || marks_.back().last != last) marks_.push_back({now, last});
   for (; !marks_.empty() && now - marks_.front().when >= age_; marks_.pop_front()) aged_ = marks_.front().last;
+  aged_ = std::max(aged_, last - kMostYoung);
   return aged_;
 }
 
