@@ -17,6 +17,11 @@ constexpr std::array<std::string_view, 15> kRead = {
     "deployments", "replicasets", "statefulsets", "jobs",           "poddisruptionbudgets", "resourceclaims",    "resourceslices",
     "secrets"};
 
+/// What a wish is about.
+std::string about(const model::Gvr& gvr, const std::string& ns, std::string_view name) {
+  return fmt::format("{}/{}/{}", gvr.resource, ns, name);
+}
+
 }  // namespace
 
 Chronicle::Chronicle(World& world) : world_(world) {
@@ -63,8 +68,12 @@ std::vector<std::string> Chronicle::names(std::string_view resource, std::string
 
 Hand::Hand(World& world, const std::string& name) : client(world.process(name).wire, world.process(name).loop.get(), name), world_(world) {}
 
-void Hand::insist(const std::string& about, client::Call call, int good_enough) {
-  wishes_[about] = {std::move(call), good_enough, ++last_wish_, {}};
+void Hand::wish(const std::string& about, Wish wish) {
+  Wish& entry = wishes_[about];
+  if (entry.is_open) in_doubt_.insert(about);
+  entry = std::move(wish);
+  entry.is_open = true;
+  entry.number = ++last_wish_;
   ask(about, last_wish_);
 }
 
@@ -72,30 +81,37 @@ void Hand::ask(const std::string& about, int number) {
   const Wish& wish = wishes_[about];
   if (wish.number != number) return;
   client.call(wish.call, [this, about, number, good = wish.good_enough](client::ApiResult<json::Value> answer) {
-    const Wish& answered = wishes_[about];
+    Wish& answered = wishes_[about];
     if (answered.number != number) return;
     if (!answer && answer.error().code != good) return again(about, number);
-    if (!answered.edit) return;
+    if (!answered.edit) {
+      answered.is_open = false;
+      return;
+    }
     answered.edit(*answer);
     client.update(answered.call.gvr, answered.call.ns, answered.call.name, *answer, [this, about, number](const auto& written) {
-      if (!written) again(about, number);
+      if (!written) return again(about, number);
+      if (wishes_[about].number == number) wishes_[about].is_open = false;
     });
   });
 }
 
 void Hand::again(const std::string& about, int number) {
+  in_doubt_.insert(about);
   world_.loop().schedule_after(std::chrono::seconds(1), [this, about, number] { ask(about, number); });
 }
 
+bool Hand::is_in_doubt(const model::Gvr& gvr, const std::string& ns, const std::string& name) const {
+  return in_doubt_.contains(about(gvr, ns, name));
+}
+
 void Hand::edit(const model::Gvr& gvr, const std::string& ns, const std::string& name, Edit edit) {
-  const std::string about = fmt::format("{}/{}/{}", gvr.resource, ns, name);
-  wishes_[about] = {{.verb = "get", .gvr = gvr, .ns = ns, .name = name}, kNone, ++last_wish_, std::move(edit)};
-  ask(about, last_wish_);
+  wish(about(gvr, ns, name), {.call = {.verb = "get", .gvr = gvr, .ns = ns, .name = name}, .good_enough = kNone, .edit = std::move(edit)});
 }
 
 void Hand::make(const model::Gvr& gvr, const std::string& ns, json::Value body) {
-  const std::string about = fmt::format("{}/{}/{}", gvr.resource, ns, json::get_string(body, {"metadata", "name"}));
-  insist(about, {.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body)}, 409);
+  const std::string name(json::get_string(body, {"metadata", "name"}));
+  wish(about(gvr, ns, name), {.call = {.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body)}, .good_enough = 409});
 }
 
 void Hand::apply(const model::Gvr& gvr, const std::string& ns, const std::string& name, json::Value body) {
@@ -108,11 +124,11 @@ void Hand::change(const model::Gvr& gvr, const std::string& ns, const std::strin
                       : type == client::PatchType::kMerge ? "application/merge-patch+json"
                                                           : "application/strategic-merge-patch+json";
   if (type == client::PatchType::kApply) call.query = fmt::format("fieldManager={}&force=true", client.user_agent());
-  insist(fmt::format("{}/{}/{}", gvr.resource, ns, name), std::move(call), kNone);
+  wish(about(gvr, ns, name), {.call = std::move(call), .good_enough = kNone});
 }
 
 void Hand::remove(const model::Gvr& gvr, const std::string& ns, const std::string& name) {
-  insist(fmt::format("{}/{}/{}", gvr.resource, ns, name), {.verb = "delete", .gvr = gvr, .ns = ns, .name = name}, 404);
+  wish(about(gvr, ns, name), {.call = {.verb = "delete", .gvr = gvr, .ns = ns, .name = name}, .good_enough = 404});
 }
 
 void Hand::try_make(const model::Gvr& gvr, const std::string& ns, const json::Value& body) {

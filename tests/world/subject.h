@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ class Hand {
   /// Once, whatever comes of it.
   void try_make(const model::Gvr& gvr, const std::string& ns, const json::Value& body);
   void try_remove(const model::Gvr& gvr, const std::string& ns, const std::string& name);
+  /// A request about it was once not answered before the next one left, or not with what came of it: it may be carried out late, after
+  /// newer ones.
+  [[nodiscard]] bool is_in_doubt(const model::Gvr& gvr, const std::string& ns, const std::string& name) const;
 
  private:
   struct Wish {
@@ -70,12 +74,14 @@ class Hand {
     int good_enough = 0;  ///< A status that says that it is so already.
     int number = 0;
     Edit edit;  ///< Empty: the call is all.
+    bool is_open = false;
   };
-  void insist(const std::string& about, client::Call call, int good_enough);
+  void wish(const std::string& about, Wish wish);
   void ask(const std::string& about, int number);
   void again(const std::string& about, int number);
   World& world_;
   std::map<std::string, Wish> wishes_;  ///< By what they are about.
+  std::set<std::string> in_doubt_;
   int last_wish_ = 0;
 };
 

@@ -35,6 +35,7 @@ bool is_renewal(const Ground& ground, const Proposal& proposal, const StoredObje
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document) {
   const auto& stored = storage_kind(kind);
   if (&stored != &kind) model::convert(kind, stored, document);
+  model::fill_always_written(stored, document);
   return proposal_of(ground, stored, document);
 }
 

@@ -6,7 +6,7 @@
 
 namespace berth::apiserver {
 
-/// Encodes a document of `kind` for its key, converted to the stored version.
+/// Encodes a document of `kind` for its key, converted to the stored version, with what is always written: as it is read from etcd.
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document);
 /// The same of a document of the stored version.
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document);

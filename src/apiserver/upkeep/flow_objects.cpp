@@ -141,10 +141,8 @@ struct FlowObjects::State : Guarded<State> {
   }
 
   json::Value made(const model::KindInfo& kind, const BootstrapObject& wanted) {
-    json::Value out = wanted.document;
+    json::Value out = newborn(ground, uids, kind, wanted.document);
     auto& metadata = json::ensure_object(out, {"metadata"});
-    metadata["uid"] = uids.uid();
-    metadata["creationTimestamp"] = ground.now_text();
     metadata["generation"] = 1;
     metadata["annotations"] = json::Object{{kAutoUpdate, "true"}};
     if (&kind == &schema_kind()) out = *with_condition(out, false, ground.loop.now());

@@ -32,13 +32,14 @@ class SecretSubject final : public Subject {
     ++made_;
   }
 
-  /// Those that somebody deleted; then each is written as it is.
-  void heal() override {
-    for (std::size_t i = 0; i < kMany; ++i)
-      if (is_deleted_[i]) wish(i);
-  }
+  /// Those that somebody deleted, or that an older wish may have reached after a newer one, are wished for anew; the others written as they
+  /// are.
   void later() override {
-    for (std::size_t i = 0; i < kMany; ++i) hand_->edit(gvr::kSecrets, kNs, name_of(i), [](json::Value&) {});
+    for (std::size_t i = 0; i < kMany; ++i)
+      if (is_deleted_[i] || hand_->is_in_doubt(gvr::kSecrets, kNs, name_of(i)))
+        wish(i);
+      else
+        hand_->edit(gvr::kSecrets, kNs, name_of(i), [](json::Value&) {});
   }
 
   void judge_rest() override {
