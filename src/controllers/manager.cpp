@@ -143,21 +143,28 @@ class Manager final : public ControllerManager {
     options.stands_again = options_.stands_again;
     options.catch_up = [this](std::function<void()> done) { informers_.catch_up(std::move(done)); };
     client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [this] { has_led_ ? end() : lead(); };
+    callbacks.on_started_leading = [this] {
+      if (has_led_) return end();
+      set_led(true);  // An earlier leadership may have been lost before it was told of.
+      lead();
+    };
     callbacks.on_resumed_leading = [this] {
       log::info("controllers", "nobody else has led meanwhile: going on");
       running_ = has_started_;
-      is_led_ = true;
-      go_on_if_all_is_well();
+      set_led(true);
     };
     callbacks.on_stopped_leading = [this] {
       log::warning("controllers", "lost the lease kube-system/{}", kName);
       if (!options_.stands_again) return end();
       running_ = false;
-      is_led_ = false;
-      go_on_if_all_is_well();
+      set_led(false);
     };
     return std::make_unique<client::Leadership>(std::move(transport), std::move(options), &loop_, std::move(callbacks));
+  }
+
+  void set_led(bool now) {
+    is_led_ = now;
+    go_on_if_all_is_well();
   }
 
   /// Nobody decides by what he knows to be old, a quota's use by pods of before, say.

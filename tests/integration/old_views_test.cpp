@@ -65,6 +65,12 @@ class OldViews : public ::testing::Test {
  protected:
   OldViews() {
     world_.stop_controllers();
+    start_manager();
+    world_.create(kSet);
+    world_.run(std::chrono::seconds(20));
+    EXPECT_EQ(world_.pods().size(), 1U);
+  }
+  void start_manager() {
     controllers::ManagerOptions options;
     options.root_ca_pem = "ca";
     options.leader_elect = true;
@@ -74,9 +80,6 @@ class OldViews : public ::testing::Test {
     options.election_transport = election_;
     manager_ = controllers::make_controller_manager(way_, world_.loop(), options, nullptr);
     manager_->start();
-    world_.create(kSet);
-    world_.run(std::chrono::seconds(20));
-    EXPECT_EQ(world_.pods().size(), 1U);
   }
   /// A pod that the set will adopt, and other replicas.
   void change_meanwhile(int replicas) {
@@ -135,6 +138,22 @@ TEST_F(OldViews, WhatCannotBeWatchedForLongKeepsNobody) {
   world_.run(std::chrono::seconds(20));
   EXPECT_EQ(world_.pods().size(), 2U);
   world_.run(std::chrono::minutes(1));
+  EXPECT_EQ(world_.running("app=web"), 3U);
+}
+
+TEST_F(OldViews, ALeadershipThatIsLostBeforeAllIsKnownIsNoEnd) {
+  manager_.reset();
+  way_->cut([](std::string_view path) { return path.ends_with("/endpointslices"); });
+  start_manager();
+  world_.run(std::chrono::seconds(5));
+  is_election_cut_ = true;
+  world_.run(std::chrono::seconds(20));
+  EXPECT_FALSE(manager_->is_running()) << "it had half a minute to know all, and the lease less";
+  is_election_cut_ = false;
+  way_->heal();
+  change_meanwhile(3);
+  world_.run(std::chrono::minutes(1));
+  EXPECT_TRUE(manager_->is_running());
   EXPECT_EQ(world_.running("app=web"), 3U);
 }
 
