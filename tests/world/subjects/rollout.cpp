@@ -8,6 +8,8 @@ namespace {
 
 constexpr const char* kNs = "rollout";
 constexpr std::int64_t kReplicas = 4, kSurge = 2;
+/// For a new leader, who waits for what he cannot watch, with room.
+constexpr Duration kBegun = std::chrono::seconds(100);
 
 class RolloutSubject final : public Subject {
  public:
@@ -51,7 +53,17 @@ class RolloutSubject final : public Subject {
     if (sum > kReplicas + kSurge) find(fmt::format("{}: {} pods are wanted, {} may be", seen.words(), sum, kReplicas + kSurge));
   }
 
-  void heal() override { hand_->change(gvr::kDeployments, kNs, "site", client::PatchType::kMerge, of_version("last")); }
+  /// Whoever controls then has begun to roll before anybody starts him anew (TaintSubject does, later).
+  void heal() override {
+    hand_->change(gvr::kDeployments, kNs, "site", client::PatchType::kMerge, of_version("last"));
+    world_.loop().schedule_after(kBegun, [this] {
+      bool has_begun = false;
+      chronicle_.for_each("replicasets", kNs, [&](const std::string&, const json::Value& set) {
+        has_begun = has_begun || json::get_string(set, {"metadata", "labels", "version"}) == "last";
+      });
+      if (!has_begun) find("nobody has begun to roll to the last version");
+    });
+  }
 
   void judge_rest() override {
     std::int64_t ready = 0;
