@@ -57,6 +57,19 @@ TEST(KeptText, WhatIsPackedByManyFamiliesInTurnReadsAsItWas) {
   }
 }
 
+TEST(KeptText, TheFirstFormThatSomebodyKeepsIsEverybodys) {
+  const KeptText text(std::string("{}"));
+  EXPECT_EQ(text.form(), nullptr);
+  std::shared_ptr<const void> first = std::make_shared<const int>(1);
+  const std::shared_ptr<const void> second = std::make_shared<const int>(2);
+  EXPECT_EQ(text.offer_form(first), first);
+  EXPECT_EQ(text.offer_form(second), first) << "made at the same time, and too late";
+  EXPECT_EQ(text.form(), first);
+  first.reset();
+  EXPECT_EQ(text.form(), nullptr) << "the text keeps none";
+  EXPECT_EQ(text.offer_form(second), second);
+}
+
 TEST(KeptText, AHoldOutlivesPackingAndTheTextItself) {
   TextPacker packer;
   auto text = std::make_shared<const KeptText>(pod_text("web", 1));
