@@ -248,7 +248,9 @@ TEST_F(Rollout, RollsBackWhereTheOldAnnotationAsksForIt) {
   ask("0");
   EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 1}}));
   // Annotations are the set's as well, but for those that say something of the object that they are on.
-  const auto annotation = [&](const char* key) { return json::get_string(deployment(), {"metadata", "annotations", key}, "none"); };
+  const auto annotation = [&](const char* key) {
+    return std::string(json::get_string(deployment(), {"metadata", "annotations", key}, "none"));
+  };
   EXPECT_EQ(annotation("kubectl.kubernetes.io/last-applied-configuration"), "its own");
   EXPECT_EQ(annotation("why"), "none") << "the first set is older";
   EXPECT_EQ(annotation("later"), "none");
