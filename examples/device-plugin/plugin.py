@@ -72,7 +72,8 @@ def main():
     known = None
     while True:
         try:
-            socket = os.stat(f"{given.directory}/kubelet.sock").st_ino
+            info = os.stat(f"{given.directory}/kubelet.sock")
+            socket = info.st_ino, info.st_ctime_ns  # Another socket may have the number of the one before.
             if socket != known:
                 register(given.directory, endpoint, given.resource)
                 print(f"registered {given.resource}", flush=True)
