@@ -11,23 +11,35 @@ void propose(const Ground& ground, Proposal proposal, std::function<void(Propose
       std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
 }
 
-/// Who holds a Lease, by its text.
-std::string_view holder_in(std::string_view lease) {
-  static constexpr std::string_view kHolder = R"("holderIdentity":")";  // In a text within it the quotes would be escaped.
-  const auto at = lease.find(kHolder);
+/// What stands behind `mark`, which ends with a member's colon, up to `end`. In a text within the text quotes would be escaped.
+std::string_view member_in(std::string_view lease, std::string_view mark, char end) {
+  const auto at = lease.find(mark);
   if (at == std::string_view::npos) return {};
-  lease.remove_prefix(at + kHolder.size());
-  return lease.substr(0, lease.find('"'));
+  lease.remove_prefix(at + mark.size());
+  return lease.substr(0, lease.find(end));
+}
+std::string_view holder_in(std::string_view lease) { return member_in(lease, R"("holderIdentity":")", '"'); }
+std::optional<TimePoint> renewed_in(std::string_view lease) { return parse_rfc3339(member_in(lease, R"("renewTime":")", '"')); }
+
+/// Whoever looks at the Lease as it was before may take it once that has run out, and by then the renewal's holder has stopped: he stops
+/// well before his own runs out. Not so where it comes late, or to a Lease that had run out already.
+bool is_in_time(std::string_view before, std::string_view now) {
+  const auto was = renewed_in(before), is = renewed_in(now);
+  if (!was || !is) return true;  // No lock of a leader's.
+  const std::string_view said = member_in(now, R"("leaseDurationSeconds":)", ',');
+  std::int64_t lasts = 0;
+  std::from_chars(said.data(), said.data() + said.size(), lasts);
+  return *is - *was <= std::chrono::seconds(lasts) / 3;
 }
 
-/// Of what does not go by itself a power failure may take what says again who holds it. Who came to hold it was told so, and acts: after a
-/// failure nobody else may find that he does.
+/// Of what does not go by itself a power failure may take what says again, in time, who holds it. Who came to hold it was told so, and
+/// acts: after a failure nobody else may find that he does.
 bool is_renewal(const Ground& ground, const Proposal& proposal, const StoredObject* present) {
   const ObjectPtr found = present == nullptr ? ground.cache->get(proposal.key) : nullptr;
   if (present == nullptr) present = found.get();
   if (present == nullptr) return false;
   const HeldText text = present->text();
-  return text && holder_in(*text) == holder_in(proposal.value);
+  return text && holder_in(*text) == holder_in(proposal.value) && is_in_time(*text, proposal.value);
 }
 
 }  // namespace
