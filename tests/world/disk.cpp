@@ -23,8 +23,10 @@ SharedRecord shared(const Record& record) {
   return {all_forms().stored_key(record.key), record.value, record.revision, record.value == nullptr ? 0 : record.create_revision};
 }
 
-/// What a power failure may take although it was acknowledged.
-bool may_be_lost(std::string_view key) { return key.starts_with("/registry/leases/") || key.starts_with("/registry/events/"); }
+/// What a power failure may take although it was acknowledged: nodes' heartbeats, and news. Other Leases are locks.
+bool may_be_lost(std::string_view key) {
+  return key.starts_with("/registry/leases/kube-node-lease/") || key.starts_with("/registry/events/");
+}
 
 }  // namespace
 

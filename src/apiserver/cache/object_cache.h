@@ -94,7 +94,7 @@ struct Proposal {
   ObjectMeta meta;
   /// 0: the key must not exist. Otherwise: its revision must be this one. Unset: whatever is there (must exist for a delete).
   std::optional<Revision> expected;
-  /// Leases and Events may be acknowledged before the sync (documented and switchable; issue 2 "Speed and size").
+  /// Nodes' Leases and Events may be acknowledged before the sync (documented and switchable; issue 2 "Speed and size").
   bool relaxed_durability = false;
   /// When it is to go by itself (Events); epoch: never.
   TimePoint expires_at{};

@@ -40,7 +40,7 @@ struct GroundOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   Duration event_ttl = std::chrono::hours(1);
-  bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  bool relaxed_heartbeats_and_events = true;  ///< Nodes' Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
   std::string service_cidr = "10.96.0.0/12";
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
   std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.

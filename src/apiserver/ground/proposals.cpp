@@ -11,36 +11,9 @@ void propose(const Ground& ground, Proposal proposal, std::function<void(Propose
       std::move(proposal), done ? std::move(done) : [](const ProposeResult&) {});
 }
 
-/// What stands behind `mark`, which ends with a member's colon, up to `end`. In a text within the text quotes would be escaped.
-std::string_view member_in(std::string_view lease, std::string_view mark, char end) {
-  const auto at = lease.find(mark);
-  if (at == std::string_view::npos) return {};
-  lease.remove_prefix(at + mark.size());
-  return lease.substr(0, lease.find(end));
-}
-std::string_view holder_in(std::string_view lease) { return member_in(lease, R"("holderIdentity":")", '"'); }
-std::optional<TimePoint> renewed_in(std::string_view lease) { return parse_rfc3339(member_in(lease, R"("renewTime":")", '"')); }
-
-/// Whoever looks at the Lease as it was before may take it once that has run out, and by then the renewal's holder has stopped: he stops
-/// well before his own runs out. Not so where it comes late, or to a Lease that had run out already.
-bool is_in_time(std::string_view before, std::string_view now) {
-  const auto was = renewed_in(before), is = renewed_in(now);
-  if (!was || !is) return true;  // No lock of a leader's.
-  const std::string_view said = member_in(now, R"("leaseDurationSeconds":)", ',');
-  std::int64_t lasts = 0;
-  std::from_chars(said.data(), said.data() + said.size(), lasts);
-  return *is - *was <= std::chrono::seconds(lasts) / 3;
-}
-
-/// Of what does not go by itself a power failure may take what says again, in time, who holds it. Who came to hold it was told so, and
-/// acts: after a failure nobody else may find that he does.
-bool is_renewal(const Ground& ground, const Proposal& proposal, const StoredObject* present) {
-  const ObjectPtr found = present == nullptr ? ground.cache->get(proposal.key) : nullptr;
-  if (present == nullptr) present = found.get();
-  if (present == nullptr) return false;
-  const HeldText text = present->text();
-  return text && holder_in(*text) == holder_in(proposal.value) && is_in_time(*text, proposal.value);
-}
+/// Where nodes say that they live. Nobody competes for a Lease there; any other is a lock, and who was told that he holds it acts: after a
+/// power failure nobody else may find that he does.
+constexpr std::string_view kHeartbeats = "kube-node-lease";
 
 }  // namespace
 
@@ -55,13 +28,12 @@ Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const 
   return proposal_of(ground, stored, extract_meta(stored, document), encode_object(document));
 }
 
-Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded,
-                     const StoredObject* present) {
-  auto proposal = proposal_of(stored, std::move(meta), std::move(encoded));
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded) {
   const model::Life& life = *model::hooks_of(stored).life;
+  const bool may_be_lost = life.may_be_lost && (life.expires || meta.ns == kHeartbeats);
+  auto proposal = proposal_of(stored, std::move(meta), std::move(encoded));
   if (life.expires) proposal.expires_at = ground.loop.now() + ground.options.event_ttl;
-  proposal.relaxed_durability =
-      ground.options.relaxed_leases_and_events && life.may_be_lost && (life.expires || is_renewal(ground, proposal, present));
+  proposal.relaxed_durability = ground.options.relaxed_heartbeats_and_events && may_be_lost;
   return proposal;
 }
 

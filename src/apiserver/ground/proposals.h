@@ -10,9 +10,8 @@ namespace berth::apiserver {
 Proposal make_proposal(const Ground& ground, const model::KindInfo& kind, json::Value document);
 /// The same of a document of the stored version.
 Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, const json::Value& document);
-/// The same of its bytes, with what selectors see of them. `present`: what it is made of, for who has it at hand.
-Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded,
-                     const StoredObject* present = nullptr);
+/// The same of its bytes, with what selectors see of them.
+Proposal proposal_of(const Ground& ground, const model::KindInfo& stored, ObjectMeta meta, EncodedObject encoded);
 
 /// The one door for what the server writes of its own accord: nobody is asked, and no field gets an owner. `expected`: the revision that
 /// the document was made of, 0 for the first of its name; whoever was faster has won, and what he wrote is seen again. `done` may be empty.

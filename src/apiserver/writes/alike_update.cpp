@@ -153,7 +153,7 @@ Proposal proposal_like(const Ground& ground, const WriteOperation& operation, co
   for (const auto& one : cut.texts) texts.push_back(one.text);
   auto meta = meta_like(base, {});
   pattern.select(texts, &base, meta);
-  auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(texts), &base);
+  auto proposal = proposal_of(ground, *operation.kind, std::move(meta), pattern.stored.fill(texts));
   proposal.expected = base.revision;
   return proposal;
 }

@@ -179,7 +179,7 @@ void ServerFlags::add_to(CLI::App& app) {
          "How likely a request over HTTP/2 is to end its connection in order, so that clients spread over several servers; at most 0.02")
       ->check(CLI::Range(0.0, 0.02))
       ->capture_default_str();
-  app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
+  app.add_flag("--strict-durability", strict_durability, "Nodes' Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
 }
 

@@ -153,7 +153,7 @@ Result<void> ServerRole::Start::begin_audit() {
 void ServerRole::Start::state_limits() {
   constexpr int kAskingThreads = 16;
   options.asking_threads = asks_others ? kAskingThreads : 0;
-  options.relaxed_leases_and_events = !flags.strict_durability;
+  options.relaxed_heartbeats_and_events = !flags.strict_durability;
   options.warns_of_objects = !flags.compatibility.follows_documents();
   options.keeps_nominations = flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
