@@ -3,23 +3,28 @@
 namespace berth::controllers {
 namespace {
 
-/// Nothing that counts differs. Of most kinds only the number of objects counts; a pod's end frees what it asked for.
+bool is_resized(const Object& pod) { return pod.text()->find("\"allocatedResources\"") != std::string::npos; }
+
+/// Nothing that counts differs. Of most kinds only the number of objects counts; a pod's end frees what it asked for, and what it holds, as
+/// what a claim does, its status tells as well.
 bool uses_the_same(const Event& event) {
   if (!event.before || !event.after) return false;
   if (event.before == event.after) return true;
   const bool is_pod = event.kind == kinds().pod;
-  if (!is_pod && event.kind != kinds().service && event.kind != kinds().persistent_volume_claim) return true;
+  if (event.kind == kinds().persistent_volume_claim) return false;
+  if (!is_pod && event.kind != kinds().service) return true;
   if (is_pod && event.pod_before->is_finished() != event.pod_after->is_finished()) return false;
-  return spec_text(*event.before) == spec_text(*event.after);
+  if (is_pod && (is_resized(*event.before) || is_resized(*event.after))) return false;
+  return event.before->uid() == event.after->uid() && spec_text(*event.before) == spec_text(*event.after);
 }
 
 std::string extended_resource(const ObjectRef& device_class) {
   return device_class ? std::string(json::get_string(*device_class->parsed(), {"spec", "extendedResourceName"})) : std::string();
 }
 
-model::ResourceAmounts usage_of(Kind kind, const json::Value& document, const Cache& cache) {
-  return model::quota_usage(*kind, document,
-                            [&](const std::string& name) { return extended_resource(cache.get(kinds().device_class, {}, name)); });
+model::ResourceAmounts usage_of(Kind kind, const json::Value& document, const Cache& cache, bool has_stopped) {
+  return model::quota_usage(
+      *kind, document, [&](const std::string& name) { return extended_resource(cache.get(kinds().device_class, {}, name)); }, has_stopped);
 }
 
 model::ResourceAmounts limited_by(const json::Value& quota) {
@@ -42,39 +47,50 @@ const std::vector<Kind>& quota_counted_kinds() {
 void QuotaLedger::observe(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved) {
   if (event.kind == kinds().device_class) return take_class(event, cache, moved);
   const std::string& ns = event.object().ns();
-  if (const auto in = by_ns_.find(ns); in != by_ns_.end() && !uses_the_same(event)) {
-    /// An object and what it uses.
-    struct Share {
-      json::Value document;
-      model::ResourceAmounts usage;
-    };
-    const auto share_of = [&](const ObjectRef& object) {
-      Share share{object ? object->document() : json::Value(), {}};
-      if (object) share.usage = usage_of(event.kind, share.document, cache);
-      return share;
-    };
-    const Share before = share_of(event.before), after = share_of(event.after);
-    for (auto& [name, quota] : in->second) {
-      const auto counted = [&](const ObjectRef& object, const Share& share) {
-        return object && model::quota_selects(quota.document, *event.kind, share.document);
-      };
-      const bool was = counted(event.before, before), is = counted(event.after, after);
-      bool differs = false;
-      for (auto& [resource, amount] : quota.used) {
-        const auto part = [&](bool counts, const Share& share) {
-          const auto found = share.usage.find(resource);
-          return counts && found != share.usage.end() ? found->second : model::Quantity();
-        };
-        const model::Quantity less = part(was, before), more = part(is, after);
-        if (less == more) continue;
-        differs = true;
-        amount -= less;
-        amount += more;
-      }
-      if (differs) moved(fmt::format("{}/{}", ns, name));
-    }
-  }
+  if (by_ns_.contains(ns) && !uses_the_same(event))
+    shift(event.kind, ns, share_of(event.kind, event.before, cache), share_of(event.kind, event.after, cache), moved);
+  if (event.before && (!event.after || event.after->uid() != event.before->uid())) stopped_.erase(event.before->uid());
   if (event.kind == kinds().resource_quota) take_quota(event, cache);
+}
+
+void QuotaLedger::stop_counting(const Object& pod, const Cache& cache, const std::function<void(const std::string& key)>& moved) {
+  if (stopped_.contains(pod.uid())) return;
+  const ObjectRef object = cache.get(kinds().pod, pod.ns(), pod.name());
+  if (!object || object->uid() != pod.uid()) return;
+  const Share before = share_of(kinds().pod, object, cache);
+  stopped_.insert(pod.uid());
+  shift(kinds().pod, pod.ns(), before, share_of(kinds().pod, object, cache), moved);
+}
+
+QuotaLedger::Share QuotaLedger::share_of(Kind kind, const ObjectRef& object, const Cache& cache) const {
+  Share share;
+  if (!object) return share;
+  share.document = object->parsed();
+  share.usage = usage_of(kind, *share.document, cache, stopped_.contains(object->uid()));
+  return share;
+}
+
+void QuotaLedger::shift(Kind kind, const std::string& ns, const Share& before, const Share& after,
+                        const std::function<void(const std::string& key)>& moved) {
+  const auto in = by_ns_.find(ns);
+  if (in == by_ns_.end()) return;
+  for (auto& [name, quota] : in->second) {
+    const auto counted = [&](const Share& share) { return share.document && model::quota_selects(quota.document, *kind, *share.document); };
+    const bool was = counted(before), is = counted(after);
+    bool differs = false;
+    for (auto& [resource, amount] : quota.used) {
+      const auto part = [&](bool counts, const Share& share) {
+        const auto found = share.usage.find(resource);
+        return counts && found != share.usage.end() ? found->second : model::Quantity();
+      };
+      const model::Quantity less = part(was, before), more = part(is, after);
+      if (less == more) continue;
+      differs = true;
+      amount -= less;
+      amount += more;
+    }
+    if (differs) moved(fmt::format("{}/{}", ns, name));
+  }
 }
 
 void QuotaLedger::take_quota(const Event& event, const Cache& cache) {
@@ -87,7 +103,7 @@ void QuotaLedger::take_quota(const Event& event, const Cache& cache) {
   Quota& quota = by_ns_[ns][name];
   const std::string spec = spec_text(*event.after);
   if (!quota.document.is_null() && quota.spec == spec) return;
-  quota = {std::string(spec), event.after->document(), recount(event.after, cache)};
+  quota = {std::string(spec), event.after->document(), recount(event.after, cache, stopped_)};
 }
 
 /// Claims count by another name than before: seldom enough to count everything anew.
@@ -97,7 +113,7 @@ void QuotaLedger::take_class(const Event& event, const Cache& cache, const std::
     for (auto& [name, quota] : quotas) {
       const ObjectRef object = cache.get(kinds().resource_quota, ns, name);
       if (!object) continue;
-      model::ResourceAmounts now = recount(object, cache);
+      model::ResourceAmounts now = recount(object, cache, stopped_);
       if (now == quota.used) continue;
       quota.used = std::move(now);
       moved(fmt::format("{}/{}", ns, name));
@@ -111,7 +127,7 @@ const model::ResourceAmounts* QuotaLedger::used(const std::string& ns, const std
   return found == in->second.end() ? nullptr : &found->second.used;
 }
 
-model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache& cache) {
+model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache& cache, const Stopped& stopped) {
   const auto parsed = quota->parsed();
   const json::Value& document = *parsed;
   model::ResourceAmounts used = limited_by(document);
@@ -120,7 +136,7 @@ model::ResourceAmounts QuotaLedger::recount(const ObjectRef& quota, const Cache&
       const auto counted_parsed = one->parsed();
       const json::Value& counted = *counted_parsed;
       if (!model::quota_selects(document, *kind, counted)) return;
-      for (const auto& [resource, amount] : usage_of(kind, counted, cache))
+      for (const auto& [resource, amount] : usage_of(kind, counted, cache, stopped.contains(one->uid())))
         if (const auto found = used.find(resource); found != used.end()) found->second += amount;
     });
   return used;

@@ -21,10 +21,19 @@ class ResourceQuotaController final : public Controller {
       see_releases(key);
       sink.add(key);
     });
-    if (event.kind == kinds().resource_quota && event.after) sink.add(event.after->key());
+    const auto wait_for_end = [&](const PodRef& pod) {
+      if (pod->deleting && !pod->is_finished() && ledger_.limits(pod->ns())) sink.add("/" + pod->object->key());
+    };
+    if (event.pod_after) wait_for_end(event.pod_after);
+    if (event.kind != kinds().resource_quota || !event.after) return;
+    if (!event.before)
+      for (const PodRef& pod : cache.pods_in(event.after->ns())) wait_for_end(pod);
+    sink.add(event.after->key());
   }
 
+  /// Keys are "ns/name" of quotas, and "/ns/name" of pods that are to go.
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
+    if (key.starts_with('/')) return look_at_pod(key.substr(1), now, cache);
     Plan plan;
     plan.cooldown = std::chrono::milliseconds(50);
     const auto [ns, name] = split_key(key);
@@ -81,6 +90,25 @@ class ResourceQuotaController final : public Controller {
     model::ResourceAmounts told;      ///< Of these, what the write under way gives back.
   };
   static constexpr Duration kSettle = std::chrono::seconds(15);
+
+  /// One that does not go, since its node is lost, must not keep its place from those who come instead.
+  Plan look_at_pod(const std::string& key, TimePoint now, const Cache& cache) {
+    Plan plan;
+    const auto [ns, name] = split_key(key);
+    const PodRef pod = cache.pod(ns, name);
+    if (!pod || !pod->deleting) return plan;
+    const auto end = model::quota_stops_counting(*kinds().pod, *pod->object->parsed());
+    if (!end) return plan;
+    if (now <= *end) {
+      plan.requeue_after = *end - now + std::chrono::milliseconds(1);
+      return plan;
+    }
+    ledger_.stop_counting(*pod->object, cache, [&](const std::string& quota) {
+      see_releases(quota);
+      plan.enqueue.push_back(quota);
+    });
+    return plan;
+  }
 
   void see_releases(const std::string& key) {
     const auto [ns, name] = split_key(key);

@@ -188,6 +188,8 @@ struct Counted {
   bool is_of_devices = false;  ///< What it uses counts by the names of device classes.
   /// Empty: no scope selects it.
   std::function<bool(std::string_view scope, std::string_view op, const json::Array& values, const json::Value& doc)> is_in_scope;
+  /// From when on an object that is being deleted uses nothing but its own number, though it is still there. Empty: never.
+  std::function<std::optional<TimePoint>(const json::Value& doc)> stops_counting;
 };
 
 /// The record's second half. Every record states every part.

@@ -17,14 +17,20 @@ void add_extended_resources(ResourceAmounts& usage, const ExtendedResourceOf& ex
 
 }  // namespace
 
-ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object, const ExtendedResourceOf& extended) {
+ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object, const ExtendedResourceOf& extended, bool has_stopped) {
   const Counted& own = *hooks_of(kind).counted;
   ResourceAmounts usage;
   usage[kind.group.empty() ? "count/" + kind.plural : "count/" + kind.plural + "." + kind.group] = Quantity::from_value(1);
+  if (has_stopped) return usage;
   if (own.by_plural) usage[kind.plural] = Quantity::from_value(1);
   if (own.usage) own.usage(object, usage);
   if (own.is_of_devices) add_extended_resources(usage, extended);
   return usage;
+}
+
+std::optional<TimePoint> quota_stops_counting(const KindInfo& kind, const json::Value& object) {
+  const auto& stops = hooks_of(kind).counted->stops_counting;
+  return stops ? stops(object) : std::nullopt;
 }
 
 bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::Value& object) {

@@ -107,6 +107,91 @@ TEST_F(Quotas, DevicesOfClaimsCountByTheNameThatTheirClassHasNow) {
   EXPECT_EQ(used("q", "requests.example.com/other"), "0");
 }
 
+/// As one that a lost node never confirms the end of.
+TEST_F(Quotas, APodThatDoesNotGoLosesItsPlaceWhenItsGraceHasPassedTwice) {
+  const auto going = [&](const char* name, const char* at) {
+    world.api.put(kinds().pod,
+                  yaml(fmt::format("{{metadata: {{name: {}, uid: {}, deletionTimestamp: '{}', deletionGracePeriodSeconds: 30}}, spec: "
+                                   "{{{}}}, status: {{phase: Running}}}}",
+                                   name, name, at, kAsking)));
+  };
+  going("before", "2026-01-05T10:00:30Z");
+  quota("q", "hard: {pods: '10', count/pods: '10', requests.cpu: '4'}");
+  pod("stays", kAsking);
+  going("after", "2026-01-05T10:01:30Z");
+  settle();
+  EXPECT_EQ(used("q", "pods"), "3");
+  world.loop.run_for(seconds(40));
+  EXPECT_EQ(used("q", "pods"), "3") << "it may have stopped late";
+  world.loop.run_for(seconds(15));
+  EXPECT_EQ(used("q", "pods"), "2");
+  EXPECT_EQ(used("q", "requests.cpu"), "1");
+  world.loop.run_for(seconds(60));
+  EXPECT_EQ(used("q", "pods"), "1");
+  EXPECT_EQ(used("q", "count/pods"), "3") << "they are objects yet";
+  quota("r", "hard: {pods: '10'}");
+  EXPECT_EQ(used("r", "pods"), "1");
+  for (const char* name : {"before", "after"}) world.api.erase(kinds().pod, "default", name);
+  settle();
+  EXPECT_EQ(used("q", "pods"), "1") << "and give nothing back a second time";
+  EXPECT_EQ(used("q", "requests.cpu"), "500m");
+  EXPECT_EQ(used("q", "count/pods"), "1");
+}
+
+TEST_F(Quotas, APodCountsWithWhatItHoldsWhileItsSizeChanges) {
+  const auto sized = [&](const char* asked, const char* runs, const char* allocated, const char* conditions) {
+    world.api.put(kinds().pod,
+                  yaml(fmt::format("{{metadata: {{name: a}}, spec: {{containers: [{{name: c, resources: {{requests: {{cpu: {0}}}, "
+                                   "limits: {{cpu: {0}}}}}}}]}}, status: {{phase: Running, conditions: [{3}], containerStatuses: "
+                                   "[{{name: c, resources: {{requests: {{cpu: {1}}}, limits: {{cpu: {1}}}}}, "
+                                   "allocatedResources: {{cpu: {2}}}}}]}}}}",
+                                   asked, runs, allocated, conditions)));
+    settle();
+  };
+  quota("q", "hard: {requests.cpu: '40', limits.cpu: '40'}");
+  sized("'4'", "'4'", "'4'", "");
+  EXPECT_EQ(used("q", "requests.cpu"), "4");
+  sized("'1'", "'4'", "'4'", "");
+  EXPECT_EQ(used("q", "requests.cpu"), "4") << "it was not made smaller yet";
+  sized("'1'", "'4'", "'1'", "");
+  EXPECT_EQ(used("q", "requests.cpu"), "4");
+  sized("'1'", "'1'", "'1'", "");
+  EXPECT_EQ(used("q", "requests.cpu"), "1");
+  EXPECT_EQ(used("q", "limits.cpu"), "1");
+  sized("'9'", "'1'", "'1'", "{type: PodResizePending, status: 'True', reason: Deferred}");
+  EXPECT_EQ(used("q", "requests.cpu"), "9");
+  sized("'9'", "'1'", "'1'", "{type: PodResizePending, status: 'True', reason: Infeasible}");
+  EXPECT_EQ(used("q", "requests.cpu"), "1") << "what no node can grant";
+  EXPECT_EQ(used("q", "limits.cpu"), "1");
+}
+
+TEST_F(Quotas, ClaimsCountByWhatTheirStatusSaysOfThem) {
+  const auto claim = [&](const char* annotations, const char* asked, const char* status) {
+    world.api.put(
+        kinds().persistent_volume_claim,
+        yaml(fmt::format("{{metadata: {{name: c, annotations: {{{}}}}}, spec: {{storageClassName: gold, volumeAttributesClassName: "
+                         "new, resources: {{requests: {{storage: {}}}}}}}, status: {{{}}}}}",
+                         annotations, asked, status)));
+    settle();
+  };
+  quota("q",
+        "hard: {requests.storage: 99Gi, gold.storageclass.storage.k8s.io/requests.storage: 99Gi, "
+        "old.storageclass.storage.k8s.io/requests.storage: 99Gi}");
+  quota("former",
+        "hard: {persistentvolumeclaims: '9'}, scopeSelector: {matchExpressions: [{scopeName: VolumeAttributesClass, operator: In, "
+        "values: [former]}]}");
+  claim("", "5Gi", "currentVolumeAttributesClassName: former, allocatedResources: {storage: 20Gi}");
+  EXPECT_EQ(used("q", "requests.storage"), "20Gi") << "a growth that was taken back and that the driver may have begun";
+  EXPECT_EQ(used("q", "gold.storageclass.storage.k8s.io/requests.storage"), "20Gi");
+  EXPECT_EQ(used("former", "persistentvolumeclaims"), "1");
+  claim("", "5Gi", "currentVolumeAttributesClassName: new, allocatedResources: {storage: 5Gi}");
+  EXPECT_EQ(used("q", "requests.storage"), "5Gi");
+  EXPECT_EQ(used("former", "persistentvolumeclaims"), "0") << "it has its new class";
+  claim("volume.beta.kubernetes.io/storage-class: old", "5Gi", "");
+  EXPECT_EQ(used("q", "gold.storageclass.storage.k8s.io/requests.storage"), "0");
+  EXPECT_EQ(used("q", "old.storageclass.storage.k8s.io/requests.storage"), "5Gi") << "the old annotation goes before the field";
+}
+
 TEST_F(Quotas, ClaimsAreSelectedByTheirAttributesClasses) {
   const auto claim = [&](const char* name, const char* cls, const char* status) {
     world.api.put(

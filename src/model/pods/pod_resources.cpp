@@ -31,20 +31,48 @@ void raise(ResourceAmounts& to, const ResourceAmounts& from) {
   }
 }
 
+/// A status speaks only when it says what runs; of two for one container the last counts.
+const json::Value* status_of(const json::Value& pod, const char* list, std::string_view name) {
+  const json::Value* found = nullptr;
+  for (const auto& status : json::get_array(pod, {"status", list}))
+    if (json::get_string(status, {"name"}) == name) found = &status;
+  return found;
+}
+
+bool is_infeasible(const json::Value& pod) {
+  for (const auto& condition : json::get_array(pod, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "PodResizePending") return json::get_string(condition, {"reason"}) == "Infeasible";
+  return false;
+}
+
+ResourceAmounts held(const json::Value& pod, const json::Value* asked, const json::Value* status, std::string_view field) {
+  if (status == nullptr || json::find(*status, "resources") == nullptr) return amounts_of(asked);
+  ResourceAmounts out;
+  if (!is_infeasible(pod)) out = amounts_of(asked);
+  raise(out, amounts_of(json::find(*status, {"resources", field})));
+  if (field == "requests") raise(out, amounts_of(json::find(*status, "allocatedResources")));
+  return out;
+}
+
 }  // namespace
 
-ResourceAmounts containers_total(const json::Value& pod, std::string_view field) {
+ResourceAmounts containers_total(const json::Value& pod, std::string_view field, PodAmounts which) {
+  const auto amounts = [&](const json::Value& container, const char* statuses) {
+    const json::Value* asked = json::find(container, {"resources", field});
+    if (which == PodAmounts::kAsked) return amounts_of(asked);
+    return held(pod, asked, status_of(pod, statuses, json::get_string(container, {"name"})), field);
+  };
   ResourceAmounts total;
-  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
-    add(total, amounts_of(json::find(container, {"resources", field})));
+  for (const auto& container : json::get_array(pod, {"spec", "containers"})) add(total, amounts(container, "containerStatuses"));
   ResourceAmounts sidecars, init;
   for (const auto& container : json::get_array(pod, {"spec", "initContainers"})) {
-    auto own = amounts_of(json::find(container, {"resources", field}));
     if (json::get_string(container, {"restartPolicy"}) == "Always") {
+      const auto own = amounts(container, "initContainerStatuses");
       add(sidecars, own);
       add(total, own);
       raise(init, sidecars);
     } else {
+      auto own = amounts_of(json::find(container, {"resources", field}));
       add(own, sidecars);
       raise(init, own);
     }
@@ -53,9 +81,11 @@ ResourceAmounts containers_total(const json::Value& pod, std::string_view field)
   return total;
 }
 
-ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
-  ResourceAmounts total = containers_total(pod, field);
-  const auto pod_level = amounts_of(json::find(pod, {"spec", "resources", field}));
+ResourceAmounts pod_total(const json::Value& pod, std::string_view field, PodAmounts which) {
+  ResourceAmounts total = containers_total(pod, field, which);
+  const json::Value* own = json::find(pod, {"spec", "resources", field});
+  const bool has_own = !json::get_object(pod, {"spec", "resources", field}).empty();
+  const auto pod_level = which == PodAmounts::kHeld && has_own ? held(pod, own, json::find(pod, "status"), field) : amounts_of(own);
   for (const auto& [name, amount] : pod_level) total[name] = amount;
   const auto overhead = amounts_of(json::find(pod, {"spec", "overhead"}));
   for (const auto& [name, amount] : overhead) {

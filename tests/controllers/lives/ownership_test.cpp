@@ -208,19 +208,28 @@ TEST(QuotaLives, AreAsRecorded) {
       {kinds().device_class, "spec extendedResourceName", {"nvidia.com/gpu", "other.com/gpu", ""}}};
   // What a quota says is used is what a walk over the objects finds.
   world.judge_rest = [&] {
+    QuotaLedger::Stopped stopped;
+    for (const std::string& key : world.keys(pod)) {
+      const json::Value& one = *world.find(pod, key);
+      const auto end = model::quota_stops_counting(*pod, one);
+      if (end && world.now > *end) stopped.emplace(get_string(one, {"metadata", "uid"}));
+    }
     for (const std::string& key : world.keys(quota)) {
       const json::Value& one = *world.find(quota, key);
       const auto [ns, name] = split_key(key);
       const ObjectRef seen = world.cache().get(quota, ns, name);
-      const auto counted = QuotaLedger::recount(seen, world.cache());
+      const auto counted = QuotaLedger::recount(seen, world.cache(), stopped);
       for (const auto& [resource, amount] : counted)
         if (get_string(one, {"status", "used", resource}) != amount.to_string())
           world.wrong(fmt::format("{} says {} of {} are used, not {}", key, get_string(one, {"status", "used", resource}), resource,
                                   amount.to_string()));
       std::int64_t pods = 0;
       for (const std::string& pod_key : world.keys(pod)) {
-        const auto phase = get_string(*world.find(pod, pod_key), {"status", "phase"});
-        pods += split_key(pod_key).first == ns && phase != "Failed" && phase != "Succeeded";
+        const json::Value& there = *world.find(pod, pod_key);
+        const auto phase = get_string(there, {"status", "phase"});
+        const bool counts =
+            phase != "Failed" && phase != "Succeeded" && !stopped.contains(std::string(get_string(there, {"metadata", "uid"})));
+        pods += split_key(pod_key).first == ns && counts;
       }
       if (json::find(one, {"spec", "hard", "pods"}) != nullptr && json::find(one, {"spec", "scopes"}) == nullptr &&
           json::find(one, {"spec", "scopeSelector"}) == nullptr && get_string(one, {"status", "used", "pods"}) != std::to_string(pods))

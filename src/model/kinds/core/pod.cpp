@@ -151,7 +151,7 @@ bool is_standard(std::string_view resource) { return resource == "cpu" || resour
 void add_pod(const json::Value& pod, ResourceAmounts& usage) {
   if (is_terminal(pod)) return;
   usage["pods"] = Quantity::from_value(1);
-  for (const auto& [resource, amount] : pod_total(pod, "requests")) {
+  for (const auto& [resource, amount] : pod_total(pod, "requests", PodAmounts::kHeld)) {
     if (is_standard(resource) || resource.starts_with("hugepages-")) {
       usage[resource] = amount;
       usage["requests." + resource] = amount;
@@ -159,8 +159,15 @@ void add_pod(const json::Value& pod, ResourceAmounts& usage) {
       usage["requests." + resource] = amount;
     }
   }
-  for (const auto& [resource, amount] : pod_total(pod, "limits"))
+  for (const auto& [resource, amount] : pod_total(pod, "limits", PodAmounts::kHeld))
     if (is_standard(resource)) usage["limits." + resource] = amount;
+}
+
+/// A pod that is there when its grace has passed twice is on a node that is lost: others may have its place (QuotaV1Pod).
+std::optional<TimePoint> stops_counting(const json::Value& pod) {
+  const auto deleted = parse_rfc3339(json::get_string(pod, {"metadata", "deletionTimestamp"}));
+  if (!deleted || json::find(pod, {"metadata", "deletionGracePeriodSeconds"}) == nullptr) return std::nullopt;
+  return *deleted + std::chrono::seconds(json::get_int(pod, {"metadata", "deletionGracePeriodSeconds"}));
 }
 
 bool matches_priority(const json::Value& pod, std::string_view op, const json::Array& values) {
@@ -250,7 +257,7 @@ KindInfo pod() {
              .selected = std::vector<SelectedField>{{.name = "spec.hostNetwork", .absent = "false"}},
              .scale = kDefault,
              .life = Life{.is_answered_when_deleted = true, .grace_seconds = grace_seconds},
-             .counted = Counted{.usage = add_pod, .is_in_scope = scope_matches}});
+             .counted = Counted{.usage = add_pod, .is_in_scope = scope_matches, .stops_counting = stops_counting}});
 }
 
 }  // namespace berth::model::kinds

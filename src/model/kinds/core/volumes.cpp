@@ -95,6 +95,14 @@ std::string access_modes(const Array& modes) {
   return join(parts);
 }
 
+constexpr std::string_view kOldStorageClass = "volume.beta.kubernetes.io/storage-class";
+
+/// The class of a volume or a claim: the old annotation goes before the field.
+std::string_view class_of(const Value& o) {
+  const Value* old = json::find(o, {"metadata", "annotations", kOldStorageClass});
+  return old != nullptr && old->is_string() ? json::as_view(*old) : get_string(o, {"spec", "storageClassName"});
+}
+
 Array volume_cells(const Value& o, TimePoint now) {
   const std::string_view claim = get_string(o, {"spec", "claimRef", "name"});
   const std::string_view phase =
@@ -105,7 +113,7 @@ Array volume_cells(const Value& o, TimePoint now) {
           Value(get_string(o, {"spec", "persistentVolumeReclaimPolicy"})),
           Value(phase),
           claim.empty() ? "" : fmt::format("{}/{}", get_string(o, {"spec", "claimRef", "namespace"}), claim),
-          Value(get_string(o, {"spec", "storageClassName"})),
+          Value(class_of(o)),
           or_unset(get_string(o, {"spec", "volumeAttributesClassName"})),
           Value(get_string(o, {"status", "reason"})),
           age_of(o, now),
@@ -121,17 +129,17 @@ Array claim_cells(const Value& o, TimePoint now) {
           Value(get_string(o, {"spec", "volumeName"})),
           bound ? Value(get_string(o, {"status", "capacity", "storage"}, "0")) : Value(""),
           bound ? access_modes(get_array(o, {"status", "accessModes"})) : "",
-          Value(get_string(o, {"spec", "storageClassName"})),
+          Value(class_of(o)),
           or_unset(get_string(o, {"spec", "volumeAttributesClassName"})),
           age_of(o, now),
           or_unset(get_string(o, {"spec", "volumeMode"}))};
 }
 
 void warn_of_volume(const Value& doc, Sentences& out) {
-  static constexpr std::string_view kReclaim = "volume.beta.kubernetes.io/storage-class";
-  for (const auto& [annotation, instead] : {std::pair(kReclaim, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
-                                            std::pair(std::string_view("volume.beta.kubernetes.io/mount-options"),
-                                                      "deprecated since v1.31; use \"mountOptions\" attribute instead")})
+  for (const auto& [annotation, instead] :
+       {std::pair(kOldStorageClass, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
+        std::pair(std::string_view("volume.beta.kubernetes.io/mount-options"),
+                  "deprecated since v1.31; use \"mountOptions\" attribute instead")})
     if (json::find(doc, {"metadata", "annotations", annotation}) != nullptr)
       out.push_back(fmt::format("metadata.annotations[{}]: {}", annotation, instead));
   if (get_string(doc, {"spec", "persistentVolumeReclaimPolicy"}) == "Recycle")
@@ -155,18 +163,20 @@ void warn_of_volume(const Value& doc, Sentences& out) {
 }
 
 void warn_of_claim(const Value& doc, Sentences& out) {
-  constexpr std::string_view kOldStorageClass = "volume.beta.kubernetes.io/storage-class";
   if (json::find(doc, {"metadata", "annotations", kOldStorageClass}) != nullptr)
     out.push_back(
         fmt::format("metadata.annotations[{}]: deprecated since v1.8; use \"storageClassName\" attribute instead", kOldStorageClass));
   if (const Value* spec = json::find(doc, "spec")) claim_warnings(*spec, Path("spec"), out);
 }
 
+/// What is allocated counts while it is more than what is asked: a growth that failed and was taken back may be held by the driver yet.
 void add_claim(const json::Value& claim, ResourceAmounts& usage) {
   usage["persistentvolumeclaims"] = Quantity::from_value(1);
-  const auto storage = Quantity::parse(json::get_string(claim, {"spec", "resources", "requests", "storage"}));
+  auto storage = Quantity::parse(json::get_string(claim, {"spec", "resources", "requests", "storage"}));
+  const auto allocated = Quantity::parse(json::get_string(claim, {"status", "allocatedResources", "storage"}));
+  if (storage && allocated && *storage < *allocated) storage = allocated;
   if (storage) usage["requests.storage"] = *storage;
-  std::string storage_class(json::get_string(claim, {"spec", "storageClassName"}));
+  std::string storage_class(class_of(claim));
   if (storage_class.empty()) return;
   storage_class += ".storageclass.storage.k8s.io/";
   usage[storage_class + "persistentvolumeclaims"] = Quantity::from_value(1);
