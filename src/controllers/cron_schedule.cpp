@@ -87,4 +87,20 @@ std::optional<TimePoint> CronSchedule::next(TimePoint after, const TimeZone& zon
   return std::nullopt;
 }
 
+std::optional<TimePoint> CronSchedule::latest(TimePoint after, TimePoint until, const TimeZone& zone) const {
+  if (fields_.every_ns > 0) {
+    // Counted from `after`, a period at a time.
+    const std::optional<TimePoint> first = next(after, zone);
+    if (!first || *first > until) return std::nullopt;
+    const Duration period(fields_.every_ns / 1000);
+    return *first + period * ((until - *first) / period);
+  }
+  for (Duration back = std::chrono::hours(1);; back *= 2) {
+    const TimePoint from = std::max(after, until - back);
+    std::optional<TimePoint> found;
+    for (auto at = next(from, zone); at && *at <= until; at = next(*at, zone)) found = at;
+    if (found || from == after) return found;
+  }
+}
+
 }  // namespace berth::controllers

@@ -32,6 +32,8 @@ class CronSchedule {
   static Result<CronSchedule> parse(std::string_view text);
   /// The first time after `after`; nullopt when there is none within five years.
   [[nodiscard]] std::optional<TimePoint> next(TimePoint after, const TimeZone& zone) const;
+  /// The last time after `after` and not after `until`; nullopt when there is none. It costs no more for having been away for long.
+  [[nodiscard]] std::optional<TimePoint> latest(TimePoint after, TimePoint until, const TimeZone& zone) const;
 
  private:
   go::CronFields fields_;

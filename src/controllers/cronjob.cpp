@@ -21,6 +21,7 @@ std::optional<TimeZone> load_zone(const std::string& name) {
   return zone ? std::optional(std::move(*zone)) : std::nullopt;
 }
 
+constexpr int kManyMissed = 100;
 constexpr const char* kScheduledTime = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// "Mon, 05 Jan 2026 09:30:00 +0000"
@@ -71,12 +72,13 @@ class CronJobController final : public Controller {
   };
   /// Finds the active ones, tells of surprises, and lets go of finished ones beyond the limits.
   static void take_stock(Look& look);
+  static void put_active(Look& look);
   /// What is due by the schedule, where there is one and it may run.
   void follow_schedule(Look& look, const Cache& cache);
   void run_due(Look& look, TimePoint due, const Cache& cache) const;
   /// Deletes the oldest; the uids of what goes.
   static std::set<std::string> trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep);
-  void start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status) const;
+  void start(Look& look, TimePoint scheduled) const;
 
   std::map<std::string, std::optional<TimeZone>> zones_;
 };
@@ -98,8 +100,9 @@ std::set<std::string> CronJobController::trim(Plan& plan, const Object& cron, st
   return gone;
 }
 
-void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled,
-                              json::Object& status) const {
+void CronJobController::start(Look& look, TimePoint scheduled) const {
+  const Object& cron = look.cron;
+  const json::Value& document = look.document;
   const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(scheduled.time_since_epoch()).count();
   const std::string name = fmt::format("{}-{}", cron.name(), minute);
   json::Object metadata{
@@ -114,8 +117,8 @@ void CronJobController::start(Plan& plan, const Object& cron, const json::Value&
   Write write = create_object(kinds().job, cron.ns(), std::move(body));
   write.on_success = note_about(kinds().cron_job, cron, "Normal", "SuccessfulCreate", "Created job " + name);
   write.on_failure = note_about(kinds().cron_job, cron, "Warning", "FailedCreate", "Error creating job: {}");
-  plan.writes.push_back(std::move(write));
-  status["lastScheduleTime"] = format_rfc3339(scheduled);
+  look.plan.writes.push_back(std::move(write));
+  look.status["lastScheduleTime"] = format_rfc3339(scheduled);
 }
 
 void CronJobController::take_stock(Look& look) {
@@ -172,23 +175,30 @@ void CronJobController::follow_schedule(Look& look, const Cache& cache) {
   const bool has_deadline = json::find(document, {"spec", "startingDeadlineSeconds"}) != nullptr;
   const Duration deadline = seconds_at(document, {"spec", "startingDeadlineSeconds"});
   if (has_deadline) earliest = std::max(earliest, look.now - deadline);
-  // The latest of the missed times is made up for; more than 100 are a sign of a wrong clock.
-  std::optional<TimePoint> due;
+  // The latest of the missed times is made up for, however many there were; more than 100 are a sign of a wrong clock.
+  const auto due = schedule->latest(earliest, look.now, *zone->second);
   int missed = 0;
-  std::optional<TimePoint> upcoming = schedule->next(earliest, *zone->second);
-  for (; upcoming && *upcoming <= look.now && missed <= 10'000; upcoming = schedule->next(*upcoming, *zone->second))
-    due = upcoming, ++missed;
-  if (missed > 100)
+  for (auto at = schedule->next(earliest, *zone->second); at && *at <= look.now && missed <= kManyMissed;
+       at = schedule->next(*at, *zone->second))
+    ++missed;
+  if (missed > kManyMissed)
     look.tell("Warning", "TooManyMissedTimes",
-              fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed));
+              "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew");
   if (due && has_deadline && *due + deadline < look.now)
     look.tell("Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due));
   else if (due)
     run_due(look, *due, cache);
-  if (upcoming && *upcoming > look.now) look.plan.requeue_after = *upcoming - look.now + std::chrono::milliseconds(100);
+  if (const auto upcoming = schedule->next(due.value_or(earliest), *zone->second))
+    look.plan.requeue_after = *upcoming - look.now + std::chrono::milliseconds(100);
 }
 
 void CronJobController::run_due(Look& look, TimePoint due, const Cache& cache) const {
+  const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(due.time_since_epoch()).count();
+  if (cache.get(kinds().job, look.cron.ns(), fmt::format("{}-{}", look.cron.name(), minute))) {
+    // Made in a step whose status was lost: it is no former run that forbids it, or that it replaces.
+    look.status["lastScheduleTime"] = format_rfc3339(due);
+    return;
+  }
   const std::string_view policy = json::get_string(look.document, {"spec", "concurrencyPolicy"});
   if (policy == "Forbid" && !look.active.empty())
     return look.tell("Normal", "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid");
@@ -200,11 +210,22 @@ void CronJobController::run_due(Look& look, TimePoint due, const Cache& cache) c
     }
     look.active.clear();
   }
-  const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(due.time_since_epoch()).count();
-  if (!cache.get(kinds().job, look.cron.ns(), fmt::format("{}-{}", look.cron.name(), minute)))
-    start(look.plan, look.cron, look.document, due, look.status);
+  start(look, due);
+}
+
+void CronJobController::put_active(Look& look) {
+  json::Array references;
+  for (const OwnedJob* job : look.active)
+    references.push_back(json::Object{{"apiVersion", "batch/v1"},
+                                      {"kind", "Job"},
+                                      {"namespace", look.cron.ns()},
+                                      {"name", job->object->name()},
+                                      {"uid", job->object->uid()},
+                                      {"resourceVersion", std::to_string(job->object->revision())}});
+  if (references.empty())
+    look.status.erase("active");
   else
-    look.status["lastScheduleTime"] = format_rfc3339(due);
+    look.status["active"] = std::move(references);
 }
 
 Plan CronJobController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
@@ -217,19 +238,15 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   Look look{*cron, document, now, plan, json::get_object(document, {"status"}), {}, {}};
   for (const ObjectRef& job : cache.controlled(kinds().job, cron->uid())) look.jobs.push_back({job, job->document()});
   take_stock(look);
-  follow_schedule(look, cache);
-  json::Array references;
-  for (const OwnedJob* job : look.active)
-    references.push_back(json::Object{{"apiVersion", "batch/v1"},
-                                      {"kind", "Job"},
-                                      {"namespace", ns},
-                                      {"name", job->object->name()},
-                                      {"uid", job->object->uid()},
-                                      {"resourceVersion", std::to_string(job->object->revision())}});
-  if (references.empty())
-    look.status.erase("active");
-  else
-    look.status["active"] = std::move(references);
+  put_active(look);
+  // What is known is told before the next Job is made: whoever refuses that one must not keep it back.
+  const bool is_told = !patch_status(kinds().cron_job, *cron, document, look.status, true);
+  if (is_told) {
+    follow_schedule(look, cache);
+    put_active(look);
+  } else {
+    plan.requeue_after = std::chrono::seconds(1);
+  }
   if (auto write = patch_status(kinds().cron_job, *cron, document, look.status, true)) {
     write->stage = 1;
     plan.writes.push_back(std::move(*write));

@@ -20,6 +20,20 @@ TEST(CronSchedule, FindsTheNextTime) {
   EXPECT_FALSE(CronSchedule::parse("*/0 * * * *"));
 }
 
+TEST(CronSchedule, TheLatestTimeIsFoundHoweverLongAgoTheOthersWere) {
+  const auto latest = [](const char* schedule, const char* after, const char* until) {
+    const auto found = CronSchedule::parse(schedule)->latest(*parse_rfc3339(after), *parse_rfc3339(until), {});
+    return found ? format_rfc3339(*found) : "none";
+  };
+  EXPECT_EQ(latest("* * * * *", "2020-01-05T10:01:30Z", "2026-01-05T10:15:30Z"), "2026-01-05T10:15:00Z");
+  EXPECT_EQ(latest("0,5 9 * * 1-5", "2025-01-05T00:00:00Z", "2026-01-11T10:15:00Z"), "2026-01-09T09:05:00Z");
+  EXPECT_EQ(latest("0 0 1 1 *", "2020-06-01T00:00:00Z", "2026-01-01T00:00:00Z"), "2026-01-01T00:00:00Z") << "the end counts";
+  EXPECT_EQ(latest("0 0 1 1 *", "2026-01-01T00:00:00Z", "2026-12-31T00:00:00Z"), "none") << "the start does not";
+  EXPECT_EQ(latest("0 0 31 2 *", "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), "none");
+  EXPECT_EQ(latest("@every 7m", "2026-01-01T00:00:10Z", "2026-01-01T01:00:00Z"), "2026-01-01T00:56:10Z") << "counted from the start";
+  EXPECT_EQ(latest("@every 2h", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"), "none");
+}
+
 class CronJobTest : public ::testing::Test {
  protected:
   CronJobTest() {
@@ -117,6 +131,62 @@ TEST_F(CronJobTest, AMissedTimeIsMadeUpForWithinTheDeadline) {
   ASSERT_EQ(jobs().size(), 1u);
   EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}),
             "2026-01-05T09:30:00Z");
+}
+
+TEST_F(CronJobTest, OneRunMakesUpForMonthsOfMissedTimes) {
+  world.api.put(
+      kinds().cron_job,
+      yaml("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, creationTimestamp: '2025-08-05T09:00:00Z'}\nspec: {schedule: "
+           "'* * * * *', suspend: true, jobTemplate: {spec: {}}}\n"));
+  world.loop.run_for(seconds(30));
+  json::Value document = cron();
+  json::set(document, {"spec", "suspend"}, false);
+  world.api.put(kinds().cron_job, document);
+  world.loop.run_for(seconds(20));
+  ASSERT_EQ(jobs().size(), 1u) << "a time of months ago is nobody's any more";
+  EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}),
+            "2026-01-05T10:00:00Z");
+  EXPECT_TRUE(
+      world.api.saw("TooManyMissedTimes: too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock "
+                    "skew"));
+  world.loop.run_for(minutes(1));
+  EXPECT_EQ(jobs().size(), 2u) << "and then each at its time";
+}
+
+TEST_F(CronJobTest, ARunWhoseStatusWasLostIsNotReplacedByItself) {
+  put("schedule: '*/10 * * * *', concurrencyPolicy: Replace");
+  world.api.refuse = [](const Write& write) -> std::optional<ApiStatus> {
+    if (write.subresource != "status") return std::nullopt;
+    return ApiStatus{.code = 500, .reason = "InternalError", .message = "gone"};
+  };
+  world.loop.run_for(minutes(10) + seconds(5));
+  world.api.refuse = nullptr;
+  world.loop.run_for(minutes(5));
+  EXPECT_EQ(jobs().size(), 1u);
+  EXPECT_EQ(json::get_string(cron(), {"status", "lastScheduleTime"}), "2026-01-05T10:10:00Z");
+  EXPECT_EQ(json::get_array(cron(), {"status", "active"}).size(), 1u);
+}
+
+TEST_F(CronJobTest, WhatIsKnownIsToldThoughTheNextJobIsRefused) {
+  put("schedule: '*/10 * * * *'");
+  world.loop.run_for(minutes(10) + seconds(1));
+  ASSERT_EQ(jobs().size(), 1u);
+  world.api.refuse = [](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().job || write.verb != Write::Verb::kCreate) return std::nullopt;
+    return ApiStatus{.code = 403, .reason = "Forbidden", .message = "exceeded quota"};
+  };
+  world.loop.run_for(minutes(10));
+  finish("Complete");
+  world.loop.run_for(minutes(5));
+  EXPECT_TRUE(json::get_array(cron(), {"status", "active"}).empty());
+  EXPECT_FALSE(json::get_string(cron(), {"status", "lastSuccessfulTime"}).empty());
+  EXPECT_EQ(json::get_string(cron(), {"status", "lastScheduleTime"}), "2026-01-05T10:10:00Z");
+  EXPECT_EQ(std::ranges::count_if(world.api.events, [](const std::string& event) { return event.starts_with("SawCompletedJob"); }), 1);
+  world.api.refuse = nullptr;
+  world.loop.run_for(minutes(2));
+  EXPECT_EQ(jobs().size(), 2u) << "the run of 10:20 is made up for";
+  EXPECT_EQ(json::get_string(cron(), {"status", "lastScheduleTime"}), "2026-01-05T10:20:00Z");
+  EXPECT_EQ(json::get_array(cron(), {"status", "active"}).size(), 1u);
 }
 
 TEST_F(CronJobTest, AJobThatVanishesIsMissed) {
