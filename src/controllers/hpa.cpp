@@ -73,6 +73,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     const auto parsed = object->parsed();
     const Value& document = *parsed;
     Known& known = known_[key];
+    if (known.rescale) return tell_rescale(*object, document, known, now);
     const std::optional<Target> target = find_target(document, ns, cache);
     const json::Array& metrics = get_array(document, {"spec", "metrics"});
     if (target && known.asked < metrics.size() && needs_samples(document, *target)) {
@@ -92,11 +93,16 @@ class HorizontalPodAutoscalerController final : public Controller {
     }
     step.status["conditions"] = std::move(step.conditions);
     if (!step.status.contains("desiredReplicas")) step.status["desiredReplicas"] = 0;
+    known.asked = 0;
+    if (known.rescale) {
+      known.rescale->status = std::move(step.status);
+      plan.requeue_after = Duration{1};  // Once the target has answered.
+      return plan;
+    }
     if (auto write = patch_status(kinds().horizontal_pod_autoscaler, *object, document, step.status)) {
       write->stage = 1;
       plan.writes.push_back(std::move(*write));
     }
-    known.asked = 0;
     return plan;
   }
 
@@ -109,12 +115,22 @@ class HorizontalPodAutoscalerController final : public Controller {
     } else if (write.verb == Write::Verb::kList) {
       known.measured = result ? hpa::measured_pods(*result) : std::vector<hpa::Measured>();
       known.error = result ? "" : result.error().message;
-    } else if (write.subresource == "scale" && result) {
-      hpa::record_change(known.spec, known.before, known.after, known.history, now);
+    } else if (write.subresource == "scale" && known.rescale) {
+      if (result)
+        hpa::record_change(known.rescale->spec, known.rescale->before, known.rescale->after, known.history, now);
+      else
+        known.rescale->refusal = result.error().message;
     }
   }
 
  private:
+  /// A change of the target's size: its answer decides what the status says.
+  struct Rescale {
+    Value spec;  ///< The HPA's, when it decided.
+    std::int64_t before = 0, after = 0;
+    json::Object status;  ///< If it succeeds.
+    std::string refusal;
+  };
   struct Known {
     std::size_t asked = 0;  ///< Of spec.metrics, in this period.
     std::vector<hpa::Measured> measured;
@@ -122,8 +138,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     std::map<std::string, hpa::RememberedPods> pods;  ///< By "resource/container".
     std::map<std::string, hpa::OtherAnswer> others;   ///< By the entry's place in spec.metrics.
     hpa::History history;
-    Value spec;                          ///< Of the change under way:
-    std::int64_t before = 0, after = 0;  ///< what it makes of what.
+    std::optional<Rescale> rescale;  ///< Under way, or answered and not told yet.
   };
   struct Step {
     Plan& plan;
@@ -134,6 +149,30 @@ class HorizontalPodAutoscalerController final : public Controller {
     Known& known;
     TimePoint now;
   };
+
+  Plan tell_rescale(const client::Object& object, const Value& document, Known& known, TimePoint now) const {
+    Plan plan;
+    Rescale done = *std::exchange(known.rescale, std::nullopt);
+    if (!done.refusal.empty()) {
+      for (const char* field : {"lastScaleTime", "desiredReplicas"}) {
+        const Value* before = json::find(document, {"status", field});
+        if (before != nullptr)
+          done.status[field] = *before;
+        else
+          done.status.erase(field);
+      }
+      if (!done.status.contains("desiredReplicas")) done.status["desiredReplicas"] = 0;
+      set_condition(
+          done.status["conditions"].as_array(),
+          {"AbleToScale", "False", "FailedUpdateScale", "the HPA controller was unable to update the target scale: " + done.refusal}, now);
+    }
+    if (auto write = patch_status(kinds().horizontal_pod_autoscaler, object, document, done.status))
+      plan.writes.push_back(std::move(*write));
+    plan.requeue_after = options_.sync_period;
+    // What was asked meanwhile does not wait for the period.
+    if (!json::equal(done.spec, *spec_of(document))) plan.requeue_after = Duration{1};
+    return plan;
+  }
 
   static const Value* spec_of(const Value& document) {
     static const Value kNone;
@@ -284,14 +323,13 @@ class HorizontalPodAutoscalerController final : public Controller {
   static void scale(Step& step, const Target& target, std::int64_t wanted, const std::string& reason) {
     Write write = patch_object(target.kind, *target.object, json::Object{{"spec", json::Object{{"replicas", wanted}}}}, false);
     write.subresource = "scale";
+    write.may_fail = true;  // The next period tries again, as after any other decision.
     write.on_success = note_about(kinds().horizontal_pod_autoscaler, step.object, "Normal", "SuccessfulRescale",
                                   fmt::format("New size: {}; reason: {}", wanted, reason));
     write.on_failure = note_about(kinds().horizontal_pod_autoscaler, step.object, "Warning", "FailedRescale",
                                   fmt::format("New size: {}; reason: {}; error: {{}}", wanted, reason));
     step.plan.writes.push_back(std::move(write));
-    step.known.spec = *spec_of(step.document);
-    step.known.before = target.replicas;
-    step.known.after = wanted;
+    step.known.rescale = Rescale{*spec_of(step.document), target.replicas, wanted, {}, {}};
     set(step, "AbleToScale", "True", "SucceededRescale",
         fmt::format("the HPA controller was able to update the target scale to {}", wanted));
     step.status["lastScaleTime"] = format_rfc3339(step.now);

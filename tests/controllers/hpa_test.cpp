@@ -212,6 +212,44 @@ TEST_F(HpaControllerTest, AChangeThatIsRefusedIsNoneAndIsTriedAgain) {
   EXPECT_EQ(replicas(), 3);
 }
 
+TEST_F(HpaControllerTest, ATargetThatIsNotToBeScaledIsToldAndAskedOnceAPeriod) {
+  api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.subresource != "scale") return std::nullopt;
+    return ApiStatus{.code = 403, .reason = "Forbidden", .message = "denied by policy"};
+  };
+  loop.run_for(seconds(16));
+  EXPECT_EQ(condition("AbleToScale"), "False FailedUpdateScale");
+  EXPECT_EQ(condition("ScalingActive"), "True ValidMetricFound");
+  EXPECT_EQ(json::get_int(status(), {"currentReplicas"}), 2);
+  EXPECT_EQ(json::get_int(status(), {"desiredReplicas"}), 0);
+  EXPECT_EQ(json::find(status(), "lastScaleTime"), nullptr);
+  EXPECT_EQ(std::ranges::count_if(api.events, [](const std::string& event) { return event.starts_with("FailedRescale"); }), 2);
+  EXPECT_TRUE(
+      api.saw("FailedRescale: New size: 4; reason: cpu resource utilization (percentage of request) above target; error: denied by "
+              "policy"));
+  api.refuse = nullptr;
+  loop.run_for(seconds(16));
+  EXPECT_EQ(replicas(), 4);
+  EXPECT_EQ(condition("AbleToScale"), "True SucceededRescale");
+  EXPECT_EQ(json::get_int(status(), {"desiredReplicas"}), 4);
+  EXPECT_NE(json::find(status(), "lastScaleTime"), nullptr);
+}
+
+TEST_F(HpaControllerTest, WhatIsAskedWhileItScalesDoesNotWaitForThePeriod) {
+  bool is_first = true;
+  api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.subresource == "scale" && std::exchange(is_first, false)) {
+      json::Value object = api.get(kinds().horizontal_pod_autoscaler, "web");
+      json::set(object, {"spec", "maxReplicas"}, 3);
+      api.put(kinds().horizontal_pod_autoscaler, object);
+    }
+    return std::nullopt;
+  };
+  loop.run_for(seconds(5));
+  EXPECT_EQ(replicas(), 3);
+  EXPECT_EQ(json::get_int(status(), {"desiredReplicas"}), 3);
+}
+
 TEST_F(HpaControllerTest, TakesItsTargetIntoItsBounds) {
   json::Value target = api.get(kinds().deployment, "web");
   json::set(target, {"spec", "replicas"}, 9);
