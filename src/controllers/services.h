@@ -16,6 +16,8 @@ ControllerPtr make_service_cidr_controller();
 ControllerPtr make_ip_address_controller();
 /// pkg/controller/resourcequota: status.hard and status.used, recounted.
 ControllerPtr make_resource_quota_controller();
+/// Who makes volumes out of nothing: directories, on the node of the claim's first pod.
+inline constexpr std::string_view kLocalProvisioner = "berth.dev/local";
 /// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).
 ControllerPtr make_volume_binder();
 /// pkg/controller/volume/attachdetach: VolumeAttachments of CSI volumes, for nodes whose pods use them.

@@ -15,7 +15,6 @@ using json::get_array;
 using json::get_string;
 using json::Value;
 
-constexpr std::string_view kLocalProvisioner = "berth.dev/local";
 constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
 constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
 constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";

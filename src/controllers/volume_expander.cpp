@@ -1,4 +1,5 @@
-// Claims that are to grow (pkg/controller/volume/expand): who grows them is the driver's resizer; here that is said, once a size.
+// Claims that are to grow (pkg/controller/volume/expand): who grows them is the driver's resizer; here that is said, once a size. What the
+// built-in provisioner made has no size of its own, and grows here: first the volume, then what the claim says of it.
 #include "controllers/common.h"
 #include "controllers/services.h"
 #include "model/quantity.h"
@@ -37,7 +38,9 @@ class VolumeExpander final : public Controller {
     const auto document = claim->parsed();
     const ObjectRef volume = cache.get(kinds().persistent_volume, "", json::get_string(*document, {"spec", "volumeName"}));
     const std::string wanted(json::get_string(*document, {"spec", "resources", "requests", "storage"}));
-    if (!volume || json::find(*volume->parsed(), {"spec", "csi"}) == nullptr || said_[key] == wanted) return plan;
+    if (!volume) return plan;
+    if (is_made_here(*volume->parsed())) return grow(*claim, *document, *volume, wanted);
+    if (json::find(*volume->parsed(), {"spec", "csi"}) == nullptr || said_[key] == wanted) return plan;
     said_[key] = wanted;
     plan.events.push_back(note_about(kinds().persistent_volume_claim, *claim, "Normal", "ExternalExpanding",
                                      "waiting for an external controller to expand this PVC"));
@@ -45,6 +48,27 @@ class VolumeExpander final : public Controller {
   }
 
  private:
+  static bool is_made_here(const json::Value& volume) {
+    return json::get_string(volume, {"metadata", "annotations", "pv.kubernetes.io/provisioned-by"}) == kLocalProvisioner;
+  }
+
+  static Plan grow(const Object& claim, const json::Value& document, const Object& volume, const std::string& wanted) {
+    Plan plan;
+    if (!(size_at(document, {"status", "capacity", "storage"}) < size_at(document, {"spec", "resources", "requests", "storage"})))
+      return plan;
+    if (size_at(*volume.parsed(), {"spec", "capacity", "storage"}) < size_at(document, {"spec", "resources", "requests", "storage"}))
+      plan.writes.push_back(
+          patch_object(kinds().persistent_volume, volume, {{"spec", json::Object{{"capacity", json::Object{{"storage", wanted}}}}}}));
+    json::Object status = json::get_object(document, {"status"});
+    status["capacity"] = json::Object{{"storage", wanted}};
+    if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, status)) {
+      write->stage = 1;
+      write->on_success = note_about(kinds().persistent_volume_claim, claim, "Normal", "VolumeResizeSuccessful", "Resize volume succeeded");
+      plan.writes.push_back(std::move(*write));
+    }
+    return plan;
+  }
+
   std::map<std::string, std::string> said_;  ///< By claim: of which size it was said.
 };
 

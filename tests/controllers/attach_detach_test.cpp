@@ -249,6 +249,31 @@ TEST_F(AttachDetachTest, WhatIsThereAtTheStartIsTakenOverAndOthersOnesAreNotTouc
   EXPECT_EQ(attachments().size(), 1U) << "its node is gone";
 }
 
+TEST(VolumeExpander, WhatTheBuiltInProvisionerMadeGrowsHere) {
+  VirtualLoop loop{*parse_rfc3339("2026-01-05T10:00:00Z")};
+  FakeApi api{loop};
+  api.engine.add(make_volume_expander());
+  api.engine.start();
+  api.put(kinds().persistent_volume,
+          yaml("metadata: {name: v, annotations: {pv.kubernetes.io/provisioned-by: berth.dev/local}}\n"
+               "spec: {capacity: {storage: 1Gi}, hostPath: {path: /v}, claimRef: {namespace: default, name: c}}\n"));
+  const auto claim = [&](const char* wanted, const char* has) {
+    api.put(kinds().persistent_volume_claim,
+            yaml(fmt::format("metadata: {{name: c}}\nspec: {{volumeName: v, resources: {{requests: {{storage: {}}}}}}}\nstatus: {{phase: "
+                             "Bound, capacity: {{storage: {}}}}}\n",
+                             wanted, has)));
+    loop.run_for(std::chrono::seconds(5));
+    return fmt::format("{} {}", json::get_string(api.get(kinds().persistent_volume, "v"), {"spec", "capacity", "storage"}),
+                       json::get_string(api.get(kinds().persistent_volume_claim, "c"), {"status", "capacity", "storage"}));
+  };
+  EXPECT_EQ(claim("1Gi", "1Gi"), "1Gi 1Gi");
+  EXPECT_TRUE(api.events.empty());
+  EXPECT_EQ(claim("2Gi", "1Gi"), "2Gi 2Gi");
+  EXPECT_EQ(claim("3Gi", "2Gi"), "3Gi 3Gi");
+  EXPECT_EQ(claim("4Gi", "3Gi"), "4Gi 4Gi");
+  EXPECT_EQ(std::ranges::count(api.events, "VolumeResizeSuccessful: Resize volume succeeded"), 3);
+}
+
 TEST(VolumeExpander, SaysOnceASizeWhoHasToDoIt) {
   VirtualLoop loop{*parse_rfc3339("2026-01-05T10:00:00Z")};
   FakeApi api{loop};
