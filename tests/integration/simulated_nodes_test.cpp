@@ -74,6 +74,31 @@ TEST_F(SimulatedNodeStories, WhatANodeControllerSaysOfAPodThatRunsIsSetRight) {
       << "and is not said again";
 }
 
+TEST_F(SimulatedNodeStories, WhatIsAskedOfAPodThatRunsIsTaken) {
+  world_.create(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: node-1, containers: [{name: c, image: nginx, resources: "
+      "{requests: {cpu: 50m}}}]}\n");
+  world_.run(seconds(5));
+  const auto patch = [&](const char* subresource, const char* body) {
+    client::Call call{.verb = "patch", .gvr = {"", "v1", "pods"}, .ns = "default", .name = "a", .subresource = subresource};
+    call.content_type = "application/strategic-merge-patch+json";
+    call.body = body;
+    EXPECT_TRUE(world_.client().call_and_wait(std::move(call)));
+    world_.run(seconds(5));
+    json::Value pod = world_.get("", "pods", "a");
+    EXPECT_EQ(json::get_int(pod, {"status", "observedGeneration"}), json::get_int(pod, {"metadata", "generation"}));
+    return pod;
+  };
+  json::Value pod = patch("", R"({"spec":{"containers":[{"name":"c","image":"nginx:2"}]}})");
+  EXPECT_EQ(json::get_string(json::get_array(pod, {"status", "containerStatuses"})[0], {"image"}), "nginx:2");
+  EXPECT_EQ(json::get_int(json::get_array(pod, {"status", "containerStatuses"})[0], {"restartCount"}), 1);
+  pod = patch("resize", R"({"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"100m"}}}]}})");
+  EXPECT_EQ(json::get_string(json::get_array(pod, {"status", "containerStatuses"})[0], {"allocatedResources", "cpu"}), "100m");
+  pod = patch("ephemeralcontainers", R"({"spec":{"ephemeralContainers":[{"name":"shell","image":"busybox"}]}})");
+  ASSERT_EQ(json::get_array(pod, {"status", "ephemeralContainerStatuses"}).size(), 1U);
+  EXPECT_NE(json::find(json::get_array(pod, {"status", "ephemeralContainerStatuses"})[0], {"state", "running"}), nullptr);
+}
+
 /// More nodes than may have a report under way.
 TEST(SimulatedNodesInGreatNumber, ThoseWhoWaitForAnswersLetTheOthersGoOn) {
   std::vector<std::function<void(net::HttpResponse)>> unanswered;

@@ -69,6 +69,40 @@ TEST(PodSimulation, EphemeralContainersComeWhileThePodRuns) {
   EXPECT_TRUE(json::find(json::get_array(again.status(kStart + 3s), {"ephemeralContainerStatuses"})[0], {"state", "running"}));
 }
 
+TEST(PodSimulation, AContainerWithAnotherImageIsRestartedWhateverThePolicy) {
+  json::Value pod = simple_pod("a", "{}", "Never");
+  json::set(pod, {"metadata", "generation"}, 1);
+  PodSimulation sim(pod, options(), kStart);
+  sim.advance(kStart);
+  (void)sim.take_events();
+  json::find(pod, {"spec", "containers"})->get_array()[0].get_object()["image"] = "nginx:2";
+  json::set(pod, {"metadata", "generation"}, 2);
+  EXPECT_TRUE(sim.update(pod, kStart + 5s));
+  const json::Value status = sim.status(kStart + 5s);
+  EXPECT_EQ(json::get_int(status, {"observedGeneration"}), 2);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(json::get_string(container(status), {"image"}), "nginx:2");
+  EXPECT_EQ(json::get_int(container(status), {"restartCount"}), 1);
+  EXPECT_EQ(json::get_string(container(status), {"state", "running", "startedAt"}), "2026-01-01T00:00:05Z");
+  EXPECT_EQ(json::get_int(container(status), {"lastState", "terminated", "exitCode"}), 143);
+  EXPECT_EQ(sim.take_events().front().message, "Container c definition changed, will be restarted");
+  EXPECT_FALSE(sim.next_change().has_value()) << "no back-off";
+}
+
+TEST(PodSimulation, ADeadlineMayComeOrBeShortenedWhileThePodRuns) {
+  json::Value pod = simple_pod("a");
+  PodSimulation sim(pod, options(), kStart);
+  sim.advance(kStart);
+  json::set(pod, {"spec", "activeDeadlineSeconds"}, 60);
+  json::set(pod, {"metadata", "generation"}, 2);
+  EXPECT_TRUE(sim.update(pod, kStart + 5s));
+  EXPECT_EQ(sim.next_change(), kStart + 60s);
+  json::set(pod, {"spec", "activeDeadlineSeconds"}, 2);
+  json::set(pod, {"metadata", "generation"}, 3);
+  sim.update(pod, kStart + 6s);
+  EXPECT_EQ(json::get_string(sim.status(kStart + 6s), {"reason"}), "DeadlineExceeded");
+}
+
 TEST(PodSimulation, StartDelayIsSeenAsContainerCreating) {
   PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/start-delay":"2s"})"), options(), kStart);
   EXPECT_TRUE(sim.advance(kStart));

@@ -30,8 +30,7 @@ PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions&
   observed_ = gate_conditions(spec_, pod);
   if (!state_.start_time) state_.start_time = now;
   start_at_ = *state_.start_time + behaviour_.start_delay.value_or(options.start_delay);
-  if (const std::int64_t seconds = json::get_int(pod, {"spec", "activeDeadlineSeconds"}); seconds > 0 && seconds < 1'000'000'000)
-    deadline_ = *state_.start_time + std::chrono::seconds(seconds);
+  read_deadline(pod);
   deadline_grace_ =
       std::chrono::seconds(std::clamp<std::int64_t>(json::get_int(pod, {"spec", "terminationGracePeriodSeconds"}, 30), 0, 1'000'000'000));
   if (!begun_) {
@@ -176,6 +175,7 @@ void PodSimulation::start_container(std::size_t i, TimePoint t) {
   if (record.last) ++record.restart_count;
   program_output_.erase(i);
   record.container_id = container_id(spec_, container, record.restart_count);
+  record.image.clear();
   record.image_id = "simulated://" + container.image;
   record.state = ContainerState{.kind = Kind::kRunning, .started_at = t};
   const ContainerBehaviour& b = behaviour_.containers[i];
@@ -301,19 +301,49 @@ void PodSimulation::finish_stop(TimePoint t) {
   stopped_ = true;
 }
 
-/// A new generation: resources may have been resized, which simulated containers take at once. True when it is one.
-bool PodSimulation::take_generation(const json::Value& pod) {
+void PodSimulation::read_deadline(const json::Value& pod) {
+  if (const std::int64_t seconds = json::get_int(pod, {"spec", "activeDeadlineSeconds"}); seconds > 0 && seconds < 1'000'000'000)
+    deadline_ = *state_.start_time + std::chrono::seconds(seconds);
+}
+
+/// A new generation: resources may have been resized, which simulated containers take at once, the pod may have to end sooner, and a
+/// container with another image is another container. True when it is one.
+bool PodSimulation::take_generation(const json::Value& pod, TimePoint now) {
   if (json::get_int(pod, {"metadata", "generation"}) == spec_.generation) return false;
   phase_.reset();
   const PodSpec fresh = read_pod_spec(pod);
   spec_.generation = fresh.generation;
   spec_.resources = fresh.resources;
+  read_deadline(pod);
+  std::vector<std::size_t> redefined;
   spec_.containers.change([&](std::vector<ContainerSpec>& containers) {
-    for (ContainerSpec& container : containers)
-      for (const ContainerSpec& newer : fresh.containers)
-        if (newer.name == container.name) container.resources = newer.resources;
+    for (std::size_t i = 0; i < containers.size(); ++i)
+      for (const ContainerSpec& newer : fresh.containers) {
+        if (newer.name != containers[i].name) continue;
+        containers[i].resources = newer.resources;
+        if (newer.image == containers[i].image) continue;
+        redefined.push_back(i);
+        ContainerRecord& record = state_.containers[i];
+        // What ended ran the old one, and shows it.
+        if (record.state.kind == Kind::kTerminated && record.image.empty()) record.image = containers[i].image;
+        containers[i].image = newer.image;
+      }
   });
+  for (const std::size_t i : redefined)
+    if (state_.containers[i].state.kind == Kind::kRunning && !stop_at_ && !stopped_) redefine(i, now);
   return true;
+}
+
+/// As the kubelet: whatever the restart policy, and without a back-off.
+void PodSimulation::redefine(std::size_t i, TimePoint now) {
+  emit("Normal", "Killing", fmt::format("Container {} definition changed, will be restarted", spec_.containers[i].name), i);
+  ContainerRecord& record = state_.containers[i];
+  record.state.kind = Kind::kTerminated;
+  record.state.exit_code = 143;
+  record.state.reason = "Error";
+  record.state.finished_at = now;
+  record.state.container_id = record.container_id;
+  start_container(i, now);
 }
 
 /// Ephemeral containers come while the pod runs; what is there stays as it is.
@@ -333,7 +363,7 @@ bool PodSimulation::take_newcomers(const json::Value& pod, const PodBehaviour& f
 
 bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   const PodBehaviour fresh = read_behaviour(pod);
-  bool changed = take_generation(pod);
+  bool changed = take_generation(pod, now);
   changed = take_newcomers(pod, fresh) || changed;
   std::vector<ContainerBehaviour> containers = *behaviour_.containers;
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), containers.size()); ++i) {

@@ -51,7 +51,7 @@ class PodSimulation {
   /// container no longer is the run `container_id`.
   void end_program(std::size_t container, std::string_view container_id, int exit_code, TimePoint now);
   void add_output(std::size_t container, std::string_view container_id, std::string_view text);
-  /// Takes in a newer revision: readiness annotation, readiness gates. True when the status changed.
+  /// Takes in a newer revision: another spec, readiness annotation, readiness gates. True when the status changed.
   bool update(const json::Value& pod, TimePoint now);
 
   [[nodiscard]] json::Value status(TimePoint now) {
@@ -85,7 +85,9 @@ class PodSimulation {
   [[nodiscard]] std::string log(std::size_t container, bool with_timestamps) const;
 
  private:
-  bool take_generation(const json::Value& pod);
+  bool take_generation(const json::Value& pod, TimePoint now);
+  void redefine(std::size_t i, TimePoint now);
+  void read_deadline(const json::Value& pod);
   bool take_newcomers(const json::Value& pod, const PodBehaviour& fresh);
   void step(TimePoint t);
   void start_container(std::size_t i, TimePoint t);

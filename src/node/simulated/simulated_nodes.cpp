@@ -99,13 +99,21 @@ bool says_unready(const std::string& pod) {
   return out;
 }
 
+/// What is asked of the pod: another generation is another spec.
+std::string generation_of(const client::Object& pod) {
+  static const json::PathScanner scanner({"metadata.generation"});
+  std::string_view value;
+  const HeldText text = pod.text();
+  return scanner.scan(*text, {&value, 1}) ? std::string(value) : std::string();
+}
+
 /// Later revisions of a pod matter only when they can change what its simulation does.
 bool is_worth_reading(const client::Object& before, const client::Object& pod) {
   constexpr std::string_view kRunFor = "sim.berth.dev/run-for";
   if (pod.is_deleting()) return true;
   const HeldText now = pod.text();
   return (mentions(*now, kRunFor) && !mentions(before.text().here(), kRunFor)) || mentions(*now, "sim.berth.dev/ready") ||
-         mentions(*now, "\"readinessGates\"") || says_unready(*now);
+         mentions(*now, "\"readinessGates\"") || says_unready(*now) || generation_of(before) != generation_of(pod);
 }
 
 bool says_address(const client::Object& pod) {
