@@ -59,6 +59,22 @@ TEST_F(Hints, ResourcesWaitForANodeThatIsBigEnough) {
   EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kNodeAllocatable, .node_before = &big, .node = &more_pods}));
 }
 
+TEST_F(Hints, WhatSomebodyElseCountsNoNodeNeedsToHave) {
+  profile_.args.fit.ignored_resources = {"example.com/licence"};
+  profile_.args.fit.ignored_resource_groups = {"fpga.example.com"};
+  const auto asks = [](const char* resource) {
+    auto document =
+        json::parse_yaml(fmt::format("metadata: {{name: p, namespace: default, uid: p}}\nspec: {{containers: [{{name: c, resources: "
+                                     "{{requests: {{cpu: 2, {}: 1}}}}}}]}}",
+                                     resource));
+    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), Era::k136);
+  };
+  const NodeView big = node();
+  EXPECT_TRUE(says("NodeResourcesFit", asks("example.com/licence"), {.event = kNodeAdded, .node = &big}));
+  EXPECT_TRUE(says("NodeResourcesFit", asks("fpga.example.com/board"), {.event = kNodeAdded, .node = &big}));
+  EXPECT_FALSE(says("NodeResourcesFit", asks("example.com/gpu"), {.event = kNodeAdded, .node = &big}));
+}
+
 TEST_F(Hints, APluginThatWaitsForNodesIsWokenByTheirTaintsToo) {
   const auto pending = pod("p", "x", "", "default", "2");
   const NodeView tainted = node("", "taints: [{key: k, effect: NoSchedule}]"), open = node();
@@ -164,6 +180,20 @@ TEST_F(Hints, SpreadLooksAtThePodsAndNodesThatItCounts) {
   EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kNodeTaints, .node_before = &here, .node = &tainted}));
 }
 
+TEST_F(Hints, SpreadCountsTheNodesThatThePodSelects) {
+  const std::string selects = ", nodeSelector: {disk: ssd}";
+  const auto pending = pod("p", "web", spread("web") + selects),
+             ignores = pod("p", "web", spread("web", ", nodeAffinityPolicy: Ignore") + selects);
+  const NodeView ssd = node("zone: a, disk: ssd"), hdd = node("zone: a, disk: hdd"), other = node("zone: a, disk: hdd, rack: r");
+  const auto wakes = [&](const PodInfoPtr& waiting, const NodeView& before, const NodeView& now) {
+    return says("PodTopologySpread", waiting, {.event = kNodeLabels, .node_before = &before, .node = &now});
+  };
+  EXPECT_TRUE(wakes(pending, ssd, hdd)) << "a zone with none of it may count no longer";
+  EXPECT_TRUE(wakes(pending, hdd, ssd));
+  EXPECT_FALSE(wakes(pending, hdd, other));
+  EXPECT_FALSE(wakes(ignores, ssd, hdd));
+}
+
 TEST_F(Hints, SpreadIsCuredByATolerationOnlyWhereItHonorsTaints) {
   const auto ignores = pod("p", "web", spread("web")), honors = pod("p", "web", spread("web", ", nodeTaintsPolicy: Honor"));
   EXPECT_FALSE(says("PodTopologySpread", ignores, {.event = kOwnTolerations, .pod_before = ignores.get(), .pod = ignores.get()}));
@@ -195,6 +225,15 @@ TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
              two = object("spec: {drivers: [{name: d, allocatable: {count: 2}}]}");
   EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &one, .object = &two}));
   EXPECT_FALSE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &two, .object = &one}));
+  const auto unlimited = object("spec: {drivers: [{name: d}]}"), gone = object("spec: {drivers: []}");
+  EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &one, .object = &unlimited}));
+  EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &one, .object = &gone}));
+  EXPECT_FALSE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &unlimited, .object = &one}));
+  const auto tracks = object("spec: {storageCapacity: true}"), does_not = object("spec: {storageCapacity: false}");
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kCsiDriver, .object_before = &tracks, .object = &does_not}));
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kCsiDriver, .object_before = &tracks}));
+  EXPECT_FALSE(says("VolumeBinding", pending, {.event = kCsiDriver, .object_before = &does_not, .object = &tracks}));
+  EXPECT_FALSE(says("VolumeBinding", pending, {.event = kCsiDriver, .object = &does_not}));
   const auto plain = object("metadata: {name: c}"), late = object("metadata: {name: c}\nvolumeBindingMode: WaitForFirstConsumer");
   EXPECT_FALSE(says("VolumeZone", pending, {.event = kStorageClass, .object = &plain}));
   EXPECT_TRUE(says("VolumeZone", pending, {.event = kStorageClass, .object = &late}));
@@ -224,6 +263,7 @@ TEST_F(Hints, VolumesWaitForThePodThatHasThem) {
   EXPECT_FALSE(leaves("{name: v, persistentVolumeClaim: {claimName: other}}"));
   EXPECT_FALSE(leaves("{name: v, persistentVolumeClaim: {claimName: mine}}", "another")) << "of the same name elsewhere";
   EXPECT_TRUE(leaves("{name: v, gcePersistentDisk: {pdName: disk}}"));
+  EXPECT_TRUE(leaves("{name: v, gcePersistentDisk: {pdName: disk}}", "another")) << "a disk is of no namespace";
   EXPECT_FALSE(leaves("{name: v, gcePersistentDisk: {pdName: other}}"));
   EXPECT_FALSE(leaves("{name: v, configMap: {name: disk}}, {name: w, hostPath: {path: /mine}}"));
   EXPECT_FALSE(leaves(""));
@@ -269,6 +309,9 @@ TEST_F(Hints, NodeAffinityAsksOfEachNodeBothOfItsOwnAndOfTheProfiles) {
   EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &disk}));
   EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &pool}));
   EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &both}));
+  EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeLabels, .node_before = &disk, .node = &both})) << "what the profile adds";
+  EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeLabels, .node_before = &pool, .node = &both}));
+  EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeLabels, .node_before = &both, .node = &both}));
 }
 
 }  // namespace

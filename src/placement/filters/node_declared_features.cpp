@@ -32,13 +32,9 @@ class NodeDeclaredFeatures final : public PluginOf<NodeDeclaredFeatures> {
   [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 };
 
-bool NodeDeclaredFeatures::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
-  if (change.node != nullptr)
-    return change.event == ClusterEvent::kNodeTaints || change.node_before == nullptr ||
-           change.node_before->declared_features != change.node->declared_features;
-  return change.pod_before == nullptr || change.pod == nullptr ||
-         (change.pod->view().meta.uid == pending.view().meta.uid &&
-          change.pod_before->view().required_features != change.pod->view().required_features);
+bool NodeDeclaredFeatures::queueing_hint(const Cluster& /*cluster*/, const PodInfo& /*pending*/, const EventChange& change) const {
+  return change.event == ClusterEvent::kNodeTaints || change.node_before == nullptr || change.node == nullptr ||
+         change.node_before->declared_features != change.node->declared_features;
 }
 
 }  // namespace

@@ -258,6 +258,8 @@ bool affinity_after_node(const Cluster& cluster, const PodInfo& pending, const E
     const std::string* before = label(change.node_before, term.topology_key);
     const std::string* now = label(change.node, term.topology_key);
     if (now != nullptr && (before == nullptr || *before != *now)) return true;
+    // With the node goes whom it wanted near: the first of its own group may go anywhere.
+    if (now == nullptr && before != nullptr && hint_matches_all(cluster, pending.required_affinity, pending)) return true;
   }
   for (const AffinityTerm& term : pending.required_anti_affinity) {
     if (change.node_before == nullptr) return true;

@@ -131,9 +131,12 @@ class NodeAffinity final : public PluginOf<NodeAffinity> {
 
 bool NodeAffinity::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.event == ClusterEvent::kNodeTaints || change.node == nullptr) return true;
-  if (added_ && added_->required && !added_->required->matches(change.node->labels(), change.node->name())) return false;
-  if (!pending.view().matches_node_selector(change.node->labels(), change.node->name())) return false;
-  return change.node_before == nullptr || !pending.view().matches_node_selector(change.node_before->labels(), change.node_before->name());
+  // What the profile adds may be what the node lacked; kube-scheduler's hint forgets it.
+  const auto takes = [&](const model::NodeView& node) {
+    return (!added_ || !added_->required || added_->required->matches(node.labels(), node.name())) &&
+           pending.view().matches_node_selector(node.labels(), node.name());
+  };
+  return takes(*change.node) && (change.node_before == nullptr || !takes(*change.node_before));
 }
 
 }  // namespace

@@ -185,6 +185,27 @@ class NodeResourcesFit final : public PluginOf<NodeResourcesFit> {
     }
   }
 
+  /// The request would fit on the node if nothing else were there.
+  bool fits_empty_node(const Cluster& cluster, const Resource& wanted, const Resource& room) const {
+    if (room.allowed_pods < 1 || wanted.cpu_milli > room.cpu_milli || wanted.memory_bytes > room.memory_bytes ||
+        wanted.ephemeral_storage_bytes > room.ephemeral_storage_bytes)
+      return false;
+    return std::ranges::all_of(wanted.scalars, [&](const auto& one) {
+      return one.second <= room.scalar(one.first) || is_ignored(one.first) || devices::is_left_to_devices(cluster, room, one.first);
+    });
+  }
+
+  /// `more` has more than `less` of something that keeps the pod off where it is short: of what it asks for, and in 1.20 of the others,
+  /// too.
+  bool has_more_of(const Resource& wanted, const Resource& less, const Resource& more) const {
+    const auto counts = [&](std::int64_t amount) { return amount != 0 || era_ == Era::k120; };
+    return (counts(wanted.cpu_milli) && more.cpu_milli > less.cpu_milli) ||
+           (counts(wanted.memory_bytes) && more.memory_bytes > less.memory_bytes) ||
+           (counts(wanted.ephemeral_storage_bytes) && more.ephemeral_storage_bytes > less.ephemeral_storage_bytes) ||
+           std::ranges::any_of(wanted.scalars,
+                               [&](const auto& one) { return counts(one.second) && more.scalar(one.first) > less.scalar(one.first); });
+  }
+
   bool is_ignored(const std::string& resource) const {
     if (!is_extended_resource_name(resource)) return false;
     const std::string group = resource.substr(0, resource.find('/'));
@@ -196,25 +217,6 @@ class NodeResourcesFit final : public PluginOf<NodeResourcesFit> {
   NodeResourcesFitArgs args_;
   std::vector<UtilizationShapePoint> shape_;
 };
-
-/// The request would fit on the node if nothing else were there.
-bool fits_empty_node(const Cluster& cluster, const Resource& wanted, const Resource& room) {
-  if (room.allowed_pods < 1 || wanted.cpu_milli > room.cpu_milli || wanted.memory_bytes > room.memory_bytes ||
-      wanted.ephemeral_storage_bytes > room.ephemeral_storage_bytes)
-    return false;
-  return std::ranges::all_of(wanted.scalars, [&](const auto& one) {
-    return one.second <= room.scalar(one.first) || devices::is_left_to_devices(cluster, room, one.first);
-  });
-}
-
-/// `more` has more than `less` of something that the pod asks for.
-bool has_more_of(const Resource& wanted, const Resource& less, const Resource& more) {
-  if ((wanted.cpu_milli > 0 && more.cpu_milli > less.cpu_milli) || (wanted.memory_bytes > 0 && more.memory_bytes > less.memory_bytes) ||
-      (wanted.ephemeral_storage_bytes > 0 && more.ephemeral_storage_bytes > less.ephemeral_storage_bytes))
-    return true;
-  return std::ranges::any_of(wanted.scalars,
-                             [&](const auto& one) { return one.second != 0 && more.scalar(one.first) > less.scalar(one.first); });
-}
 
 bool NodeResourcesFit::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
   const Resource& wanted = pending.wanted();

@@ -89,7 +89,8 @@ class NodeVolumeLimits final : public PluginOf<NodeVolumeLimits>, public CountsC
   }
   [[nodiscard]] EventSet events_to_register() const override {
     using enum ClusterEvent;
-    return EventSet{kAssignedPodDeleted, kClaim, kCsiNode, kVolumeAttachmentDeleted};
+    const EventSet today{kAssignedPodDeleted, kClaim, kCsiNode, kVolumeAttachmentDeleted};
+    return era_ == Era::k120 ? today | kNodeAllocatable : today;  // Where allocatable names limits, too.
   }
   [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
@@ -234,11 +235,12 @@ bool NodeVolumeLimits::queueing_hint(const Cluster& /*cluster*/, const PodInfo& 
       return !change.is_object_update() && volumes::is_own_claim(pending, change, true);
     case ClusterEvent::kCsiNode: {
       if (!change.is_object_update()) return true;
-      std::map<std::string, std::int64_t, std::less<>> before;
-      const auto view = model::CsiNodeView::parse(*change.object_before);
-      for (const auto& driver : view.drivers) before[driver.name] = driver.count.value_or(0);
-      return std::ranges::any_of(model::CsiNodeView::parse(*change.object).drivers,
-                                 [&](const auto& driver) { return driver.count.value_or(0) > before[driver.name]; });
+      // A limit has risen or ended; kube-scheduler's hint forgets those that ended.
+      const auto now = model::CsiNodeView::parse(*change.object);
+      return std::ranges::any_of(model::CsiNodeView::parse(*change.object_before).drivers, [&](const model::CsiNodeDriver& then) {
+        const auto same = std::ranges::find(now.drivers, then.name, &model::CsiNodeDriver::name);
+        return then.count && (same == now.drivers.end() || !same->count || *same->count > *then.count);
+      });
     }
     case ClusterEvent::kAssignedPodDeleted:
       return change.pod_before == nullptr || uses_limited(*change.pod_before);

@@ -303,7 +303,7 @@ void PodTopologySpread::sign(Signer& signer, const PodInfo& pod) const {
   sign_nodes(view.spread_constraints);
 }
 
-bool spread_after_node(const std::vector<SpreadConstraint>& constraints, const EventChange& change) {
+bool spread_after_node(const std::vector<SpreadConstraint>& constraints, const PodInfo& pending, const EventChange& change) {
   const auto has_all_keys = [&](const model::NodeView* node) {
     return node != nullptr &&
            std::ranges::all_of(constraints, [&](const auto& one) { return node->labels().get(one.topology_key) != nullptr; });
@@ -311,6 +311,11 @@ bool spread_after_node(const std::vector<SpreadConstraint>& constraints, const E
   const bool was_counted = has_all_keys(change.node_before), is_counted = has_all_keys(change.node);
   if (!change.is_node_update()) return change.node != nullptr ? is_counted : was_counted;
   if (was_counted != is_counted) return true;
+  // Nodes that the pod does not select are not counted; kube-scheduler's hint forgets it.
+  const auto is_selected = [&](const model::NodeView& node) { return pending.view().matches_node_selector(node.labels(), node.name()); };
+  if (is_counted && std::ranges::any_of(constraints, &SpreadConstraint::honor_affinity) &&
+      is_selected(*change.node_before) != is_selected(*change.node))
+    return true;
   return is_counted && (change.node_before->taints != change.node->taints || std::ranges::any_of(constraints, [&](const auto& one) {
                           return *change.node_before->labels().get(one.topology_key) != *change.node->labels().get(one.topology_key);
                         }));
@@ -322,7 +327,7 @@ bool PodTopologySpread::queueing_hint(const Cluster& cluster, const PodInfo& pen
   for (const PodInfo* pod : {change.pod_before, change.pod})
     if (pod != nullptr && !is_own && pod->view().ns() != pending.view().ns()) return false;
   const auto constraints = spread_constraints(pending.view(), cluster, args_, cluster.era(), true).list;
-  if (is_about_node) return spread_after_node(constraints, change);
+  if (is_about_node) return spread_after_node(constraints, pending, change);
   const auto counts = [&](const auto& constraint, const PodInfo& pod) { return constraint.selector.matches(pod.view().meta.labels); };
   if (change.pod != nullptr && change.pod_before != nullptr) {
     if (change.event == ClusterEvent::kOwnTolerations)

@@ -133,13 +133,12 @@ bool VolumeBinding::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pen
       return !change.is_object_update() ||
              volumes::differs(change, {"metadata", "annotations", "storage.alpha.kubernetes.io/migrated-plugins"});
     case ClusterEvent::kCsiDriver: {
-      if (!change.is_object_update()) return false;
       const auto tracks = [](const json::Value& driver) {
         const json::Value* found = json::find(driver, {"spec", "storageCapacity"});
         return found != nullptr && found->is_bool() && found->get_bool();
       };
       // kube-scheduler looks for inline volumes alone; claims of the driver's classes gain by it as well.
-      return tracks(*change.object_before) && !tracks(*change.object);
+      return change.object_before != nullptr && tracks(*change.object_before) && (change.object == nullptr || !tracks(*change.object));
     }
     case ClusterEvent::kCsiStorageCapacity:
       return !change.is_object_update() || volume_limit(*change.object) > volume_limit(*change.object_before);

@@ -97,12 +97,13 @@ bool VolumeRestrictions::queueing_hint(const Cluster& /*cluster*/, const PodInfo
   if (change.event == ClusterEvent::kClaim) return !change.is_object_update() && volumes::is_own_claim(pending, change, false);
   if (change.pod_before == nullptr) return true;
   const PodInfo& gone = *change.pod_before;
-  if (gone.view().ns() != pending.view().ns()) return false;
+  const bool is_near = gone.view().ns() == pending.view().ns();
   return std::ranges::any_of(gone.view().volumes, [&](const model::VolumeView& used) {
     return std::ranges::any_of(pending.view().volumes, [&](const model::VolumeView& wanted) {
       if (used.kind != wanted.kind) return false;
       const bool is_claim = used.kind == model::VolumeView::Kind::kPersistentVolumeClaim;
-      return is_claim ? used.id == wanted.id : volumes::conflict(wanted, used);
+      // Claims are of a namespace, disks of none: kube-scheduler's hint asks for the same namespace either way.
+      return is_claim ? is_near && used.id == wanted.id : volumes::conflict(wanted, used);
     });
   });
 }
