@@ -3,6 +3,7 @@
 
 #include "controllers/services.h"
 #include "tests/controllers/fake_api.h"
+#include "tests/support/life.h"
 
 namespace berth::controllers {
 namespace {
@@ -76,6 +77,41 @@ TEST(TopologyHints, HintsStayWhileTheEndpointsDoAndNoZoneHasTooMany) {
   auto more = endpoints_in("aabbab");
   EXPECT_EQ(add(more, {{"a", 0.5}, {"b", 0.5}}, had), "");
   EXPECT_EQ(hints_of(more), "aabbab");
+}
+
+/// Whatever the zones: whoever is ready has a hint, a zone gives and gets no more than its share is off by, and none that could be evened
+/// out by another whole endpoint is left.
+TEST(TopologyHints, EndpointsAreSharedOutAsFarAsWholeOnesGo) {
+  berth::testing::Dice dice(31);
+  int hinted = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const std::string zones = std::string("abcd").substr(0, 2 + static_cast<std::size_t>(dice.below(3)));
+    std::vector<ZonePart> nodes;
+    for (const char zone : zones) nodes.push_back({std::string(1, zone), 1000 * (1 + dice.below(4))});
+    std::string said;
+    for (int i = 2 + dice.below(14); i > 0; --i) said += static_cast<char>(dice.of(zones) - (dice.chance(10) ? 'a' - 'A' : 0));
+    auto endpoints = endpoints_in(said);
+    const ZoneShares shares = zone_shares(nodes);
+    if (!add(endpoints, shares).empty()) continue;
+    ++hinted;
+    const std::string hints = hints_of(endpoints);
+    const auto count = [](const std::string& text, char one) { return static_cast<double>(std::ranges::count(text, one)); };
+    const double ready = static_cast<double>(said.size()) - count(hints, '-');
+    double most_over = 0, most_under = 0;
+    for (const char zone : zones) {
+      const double share = shares.at(std::string(1, zone)) * ready, wanted = std::max(share, std::ceil(share / 1.2));
+      const double had = count(said, zone), has = count(hints, zone);
+      EXPECT_GE(has, std::min(had, wanted - 0.5)) << said << " " << hints << " " << zone;
+      EXPECT_LE(has, std::max(had, wanted + 0.5)) << said << " " << hints << " " << zone;
+      most_over = std::max(most_over, has - wanted);
+      most_under = std::max(most_under, wanted - has);
+    }
+    EXPECT_TRUE(most_over < 0.5 || most_under < 0.5 || (most_over < 1 && most_under < 1)) << said << " " << hints;
+    for (std::size_t i = 0; i < said.size(); ++i)
+      EXPECT_EQ(hints[i] == '-', std::isupper(static_cast<unsigned char>(said[i])) != 0) << said;
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GE(hinted, 1000);
 }
 
 TEST(TopologyHints, NodesOfControlPlanesAndThoseThatAreNotReadyDoNotCount) {

@@ -185,6 +185,21 @@ TEST(GroupLevels, AZoneIsRequiredAndARackPreferred) {
   EXPECT_EQ(racks, (Places{"r1", "r1", "r1", "r1", "r2", "r2", "r2"}));
 }
 
+TEST(GroupLevels, ARankIsWhatTheJobsControllerSays) {
+  constexpr const char* kIndex = "batch.kubernetes.io/job-completion-index";
+  const auto rank = [&](const char* annotation, const char* label) {
+    auto view = std::make_shared<model::PodView>();
+    if (annotation != nullptr) view->meta.annotations = {{kIndex, annotation}};
+    if (label != nullptr) view->meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{kIndex, label}});
+    return rank_of(*PodInfo::make(std::move(view), Era::k136));
+  };
+  EXPECT_EQ(rank("3", nullptr), 3);
+  EXPECT_EQ(rank(nullptr, "4"), 4);
+  EXPECT_EQ(rank("3", "4"), 3);
+  EXPECT_EQ(rank("0", nullptr), 0);
+  for (const char* none : {static_cast<const char*>(nullptr), "", "x", "99999999999999999999"}) EXPECT_EQ(rank(none, nullptr), INT64_MAX);
+}
+
 TEST(GroupLevels, BothLevelsAreRequired) {
   GroupWorld world;
   world.node("n1", 2, {{"zone", "z1"}, {"rack", "r1"}});

@@ -80,6 +80,31 @@ TEST(DynamicResources, WhatIsWrongWithClaimsIsSaid) {
   EXPECT_EQ(framework->run_pre_enqueue(templated->view(), &world.cluster).message(), "pod \"default/pod\": ResourceClaim not created yet");
 }
 
+/// Devices that are reached from everywhere, from the nodes of a selector, from one node.
+TEST(DynamicResources, AllocatedClaimsAreUsedWhereTheirDevicesAreReached) {
+  Devices world;
+  world.add("{kind: Node, metadata: {name: c, labels: {rack: r1}}}");
+  const auto allocated = [&](const std::string& name, const std::string& selector) {
+    world.add(fmt::format(
+        "{{kind: ResourceClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}}}, spec: {{devices: {{requests: {1}}}}}, status: "
+        "{{allocation: {{devices: {{results: [{{request: r, driver: d.example.com, pool: p, device: g0}}]}}{2}}}}}}}",
+        name, kOne, selector));
+  };
+  allocated("everywhere", "");
+  allocated("rack", ", nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: In, values: [r1]}]}]}");
+  allocated("node", ", nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a]}]}]}");
+  allocated("nowhere", ", nodeSelector: {nodeSelectorTerms: []}");
+  const auto reached_from = [&](const char* claim) {
+    std::string out;
+    for (const char* node : {"a", "b", "c"}) out += world.verdict(node, world.user(claim)) == "fits" ? node : "-";
+    return out;
+  };
+  EXPECT_EQ(reached_from("everywhere"), "abc");
+  EXPECT_EQ(reached_from("rack"), "--c");
+  EXPECT_EQ(reached_from("node"), "a--");
+  EXPECT_EQ(reached_from("nowhere"), "---");
+}
+
 TEST(DynamicResources, ADeviceIsGivenOnce) {
   Devices world;
   world.slice("a", "[{name: g0}, {name: g1}, {name: g2}]").claim("one", kOne).claim("two", kTwo).claim("more", kOne);
