@@ -126,11 +126,41 @@ void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) 
   }
 }
 
+/// No map of the term has a field that no term has.
+void check_fields_of_term(const Reader& term) {
+  if (!term.is_present() || !term.expect_object()) return;
+  term.only({"matchExpressions", "matchFields"});
+  term.skip();
+  for (const std::string_view name : {"matchExpressions", "matchFields"})
+    for (const Reader& requirement : term.field(name).items())
+      if (requirement.expect_object()) {
+        requirement.only({"key", "operator", "values"});
+        requirement.skip();
+      }
+}
+
+void check_fields_of_affinity(const Reader& added) {
+  added.only({"requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"});
+  added.skip();
+  const Reader required = added.field("requiredDuringSchedulingIgnoredDuringExecution");
+  if (required.is_present() && required.expect_object()) {
+    required.only({"nodeSelectorTerms"});
+    required.skip();
+    for (const Reader& term : required.field("nodeSelectorTerms").items()) check_fields_of_term(term);
+  }
+  for (const Reader& one : added.field("preferredDuringSchedulingIgnoredDuringExecution").items()) {
+    if (!one.expect_object()) continue;
+    one.only({"weight", "preference"});
+    one.skip();
+    check_fields_of_term(one.field("preference"));
+  }
+}
+
 void read_node_affinity(const Reader& args, PluginArgs& out) {
   args.only({"kind", "apiVersion", "addedAffinity"});
   const Reader added = args.field("addedAffinity");
   if (!added.expect_object()) return;
-  added.only({"requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"});
+  check_fields_of_affinity(added);
   // As a pod's own, so that one parser serves both.
   out.added_affinity = model::NodeAffinity::parse(*added.value());
   const auto check = [&](const std::string& path, const model::NodeSelectorTerm& term) {

@@ -117,6 +117,43 @@ std::string told(std::string text) {
   return out.empty() ? "as without a file\n" : out;
 }
 
+/// Calls for each map of the document, with its path, while it has one field more than it should. Not for what nobody reads: arguments of
+/// plugins that have none, and of a Policy's entries that need none.
+void with_stranger(json::Value& whole, json::Value& at, const std::string& path, const std::function<void(const std::string&)>& each) {
+  if (at.is_array())
+    for (std::size_t i = 0; i < at.get_array().size(); ++i) with_stranger(whole, at.get_array()[i], fmt::format("{}[{}]", path, i), each);
+  if (!at.is_object()) return;
+  at.get_object()["unheardOf"] = 1;
+  each(path);
+  at.get_object().erase("unheardOf");
+  std::vector<std::string> names;
+  for (const auto& [name, member] : at.get_object()) names.emplace_back(name);
+  for (const std::string& name : names) with_stranger(whole, at.get_object()[name], path + "." + name, each);
+}
+
+/// Of every file that is taken: one field more, in whichever of its maps, and it is not.
+TEST(SchedulerFiles, AFieldThatNobodyKnowsIsRefusedWhereverItStands) {
+  constexpr std::array<std::string_view, 5> kUnread = {".profiles[0].pluginConfig[0].args", ".profiles[0].pluginConfig[1].args",
+                                                       ".profiles[0].pluginConfig[2].args", ".predicates[4].argument.labelsPresence",
+                                                       ".priorities[3].argument.labelPreference"};
+  int refused = 0;
+  std::set<std::string> taken;
+  testing::expect_told("tests/scheduler/config/told.txt", [&](const std::string& text) {
+    auto document = json::parse_yaml(text);
+    if (document && text.find("flags:\n") == std::string::npos && parse(text, {.file = "f"}))
+      with_stranger(*document, *document, "", [&](const std::string& path) {
+        const auto config = parse(json::serialize(*document), {.file = "f"});
+        const bool is_refused = !config && config.error().message.find("unheardOf") != std::string::npos;
+        const bool is_read = !std::ranges::any_of(kUnread, [&](std::string_view one) { return path == one; });
+        if (!is_refused && is_read) taken.insert(fmt::format("{}: {}", path, config ? "" : config.error().message));
+        refused += is_refused ? 1 : 0;
+      });
+    return told(text);
+  });
+  EXPECT_EQ(taken, (std::set<std::string>{}));
+  EXPECT_GE(refused, 100);
+}
+
 TEST(SchedulerFiles, WhatBecomesOfEachIsWrittenDown) { testing::expect_told("tests/scheduler/config/told.txt", told); }
 
 }  // namespace
