@@ -70,6 +70,12 @@ std::optional<Duration> next_availability(const std::vector<PodRef>& pods, Durat
 void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink);
 model::Selector label_selector_of(const json::Value& document);
 
+/// How many of `count` are more than the limit lets stay; one below none is none.
+[[nodiscard]] inline std::size_t surplus_over(std::size_t count, std::int64_t limit) {
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(limit, 0));
+  return count > most ? count - most : 0;
+}
+
 /// Sorts pods so that those to delete first come first (Kubernetes' ActivePodsWithRanks). `related`: the pods that count for colocation.
 void sort_for_deletion(std::vector<PodRef>& pods, const std::vector<PodRef>& related, TimePoint now);
 

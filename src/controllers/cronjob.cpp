@@ -89,8 +89,9 @@ std::set<std::string> CronJobController::trim(Plan& plan, const Object& cron, st
   std::sort(jobs.begin(), jobs.end(), [&](const OwnedJob* a, const OwnedJob* b) {
     return std::pair(started(a), a->object->name()) < std::pair(started(b), b->object->name());
   });
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(jobs.size()) - keep; ++i) {
-    const OwnedJob& job = *jobs[static_cast<std::size_t>(i)];
+  jobs.resize(surplus_over(jobs.size(), keep));
+  for (const OwnedJob* one : jobs) {
+    const OwnedJob& job = *one;
     if (job.object->is_deleting()) continue;
     Write write = delete_object(kinds().job, *job.object);
     write.on_success = note_about(kinds().cron_job, cron, "Normal", "SuccessfulDelete", "Deleted job " + job.object->name());

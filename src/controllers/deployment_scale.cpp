@@ -202,11 +202,10 @@ void clean_history(Plan& plan, View& view) {
   if (limit == nullptr) return;
   std::vector<Set*> old = view.old_sets();
   std::erase_if(old, [](const Set* set) { return set->object->is_deleting(); });
-  const std::int64_t surplus = static_cast<std::int64_t>(old.size()) - json::get_int(view.document, {"spec", "revisionHistoryLimit"}, 10);
-  if (surplus <= 0) return;
   std::stable_sort(old.begin(), old.end(), [](const Set* a, const Set* b) { return a->revision < b->revision; });
-  for (std::int64_t i = 0; i < surplus; ++i) {
-    const Set& set = *old[static_cast<std::size_t>(i)];
+  old.resize(surplus_over(old.size(), json::get_int(view.document, {"spec", "revisionHistoryLimit"}, 10)));
+  for (const Set* one : old) {
+    const Set& set = *one;
     const bool observed =
         json::get_int(set.document, {"metadata", "generation"}) <= json::get_int(set.document, {"status", "observedGeneration"});
     if (set.status_replicas != 0 || set.replicas != 0 || !observed) continue;

@@ -91,9 +91,8 @@ void truncate_history(Plan& plan, const json::Value& document, const Revisions& 
   std::vector<const Revision*> old;
   for (const Revision& revision : revisions.all)
     if (!live.contains(revision.name())) old.push_back(&revision);
-  const std::int64_t surplus = static_cast<std::int64_t>(old.size()) - json::get_int(document, {"spec", "revisionHistoryLimit"}, 10);
-  for (std::int64_t i = 0; i < surplus; ++i)
-    plan.writes.push_back(delete_object(kinds().controller_revision, *old[static_cast<std::size_t>(i)]->object));
+  old.resize(surplus_over(old.size(), json::get_int(document, {"spec", "revisionHistoryLimit"}, 10)));
+  for (const Revision* revision : old) plan.writes.push_back(delete_object(kinds().controller_revision, *revision->object));
 }
 
 }  // namespace berth::controllers
