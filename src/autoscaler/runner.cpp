@@ -120,7 +120,7 @@ struct Runner::Impl : Guarded<Impl> {
           leading = false;
           if (lost) lost();
         },
-        [this](std::function<void()> done) { watches->catch_up(std::move(done)); });
+        [this](std::function<void()> done) { watches->catch_up(std::move(done)); }, options.election_loop);
   }
 
   void lead() {

@@ -33,6 +33,7 @@ struct RunnerOptions {
   std::string grpc_expander_url, grpc_expander_ca_pem;  ///< Whom the expander grpc asks: host:port, and its authority for TLS.
   bool leader_elect = false;                            ///< With the Lease cluster-autoscaler.
   std::string identity;
+  EventLoop* election_loop = nullptr;  ///< See client::LeadershipOptions::election_loop.
 };
 
 /// Lives on its client's loop: construct, start and destroy it there. The metrics must outlive it.

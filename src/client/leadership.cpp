@@ -182,8 +182,10 @@ bool Leadership::holds() const { return impl_->fence->is_open(); }
 std::shared_ptr<Transport> Leadership::transport() const { return impl_->fenced; }
 
 std::unique_ptr<Leadership> seek_leadership(Client& plain, LeaderElectionConfig election, std::function<void()> lead,
-                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up) {
-  LeadershipOptions wanted{.election = std::move(election), .user_agent = plain.user_agent(), .catch_up = std::move(catch_up)};
+                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up,
+                                            EventLoop* election_loop) {
+  LeadershipOptions wanted{
+      .election = std::move(election), .user_agent = plain.user_agent(), .catch_up = std::move(catch_up), .election_loop = election_loop};
   LeaderCallbacks callbacks{.on_started_leading = std::move(lead), .on_stopped_leading = std::move(lost)};
   return std::make_unique<Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
 }

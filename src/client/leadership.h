@@ -43,9 +43,10 @@ class Leadership {
   std::shared_ptr<Impl> impl_;
 };
 
-/// For a component that ends with its leadership: sought by `plain`'s way, `lead` and `lost` run on its loop. `catch_up`: as in
-/// LeadershipOptions.
+/// For a component that ends with its leadership: sought by `plain`'s way, `lead` and `lost` run on its loop. `catch_up`
+/// and `election_loop`: as in LeadershipOptions.
 std::unique_ptr<Leadership> seek_leadership(Client& plain, LeaderElectionConfig election, std::function<void()> lead,
-                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up = {});
+                                            std::function<void()> lost, std::function<void(std::function<void()> done)> catch_up = {},
+                                            EventLoop* election_loop = nullptr);
 
 }  // namespace berth::client

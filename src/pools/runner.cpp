@@ -74,12 +74,13 @@ struct Runner::Impl : Guarded<Impl> {
   std::map<std::string, const client::Informer*> informer_of;  ///< By resource.
   std::map<std::string, std::string> told;                     ///< Failures by what was written: said once.
   std::function<void()> lost;
-  std::size_t open = 0;
-  bool leading = false;
+  std::size_t probes_open = 0, definitions_open = 0;
+  bool leading = false, has_synced = false, is_defined = false;
 
   void later(Duration delay, std::function<void(Impl&)> f) { client.loop()->schedule_after(delay, guarded(std::move(f))); }
 
-  /// Definitions by server-side apply, so that an older one is brought up to date and a foreign field of it stays.
+  /// Whoever stands by watches what there is. The definitions are written by who leads, as all else is: without them there are no pools to
+  /// watch yet.
   void start() {
     if (options.external) {
       if (auto made = autoscaler::connect_external_provider(*options.external, *client.loop(), keeper.cache().cluster()))
@@ -87,9 +88,18 @@ struct Runner::Impl : Guarded<Impl> {
       else
         log::error("pools", "the external provider: {}", made.error().message);
     }
-    open = definitions().size();
+    watch_all();
+    if (leadership)
+      leadership->start();
+    else
+      lead();
+  }
+  void lead() {
+    leading = true;
+    definitions_open = definitions().size();
     for (const json::Value& definition : definitions()) apply(definition);
   }
+  /// By server-side apply, so that an older one is brought up to date and a foreign field of it stays.
   void apply(const json::Value& definition) {
     const std::string name(json::get_string(definition, {"metadata", "name"}));
     client.patch(kDefinitions, "", name, client::PatchType::kApply, definition,
@@ -98,13 +108,15 @@ struct Runner::Impl : Guarded<Impl> {
                      self.say("CustomResourceDefinition " + name, result.error().message);
                      return self.later(std::chrono::seconds(2), [&definition](Impl& again) { again.apply(definition); });
                    }
-                   if (--self.open == 0) self.watch_all();
+                   if (--self.definitions_open > 0) return;
+                   self.is_defined = true;
+                   self.begin();
                  }));
   }
 
   void watch_all() {
     const std::vector<Watched> all = watched();
-    open = all.size();
+    probes_open = all.size();
     for (const Watched& one : all) probe(one);
   }
   /// A kind that is not served (yet) is asked for again if it is needed, and left out if it is not.
@@ -125,7 +137,7 @@ struct Runner::Impl : Guarded<Impl> {
                     self.subscribe(*self.informers.back(), one);
                     self.informers.back()->start();
                   }
-                  if (--self.open == 0) self.wait_for_sync();
+                  if (--self.probes_open == 0) self.wait_for_sync();
                 }));
   }
   void subscribe(client::Informer& informer, const Watched& one) {
@@ -147,10 +159,8 @@ struct Runner::Impl : Guarded<Impl> {
   void wait_for_sync() {
     for (const auto& informer : informers)
       if (!informer->has_synced()) return later(std::chrono::milliseconds(50), [](Impl& self) { self.wait_for_sync(); });
-    if (leadership)
-      leadership->start();
-    else
-      lead();
+    has_synced = true;
+    begin();
   }
   std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
     return client::seek_leadership(
@@ -159,11 +169,11 @@ struct Runner::Impl : Guarded<Impl> {
           leading = false;
           if (lost) lost();
         },
-        [this](std::function<void()> done) { client::catch_up(informers, std::move(done)); });
+        [this](std::function<void()> done) { client::catch_up(informers, std::move(done)); }, options.election_loop);
   }
 
-  void lead() {
-    leading = true;
+  void begin() {
+    if (!leading || !is_defined || !has_synced) return;
     publish();
     log::info("pools", "nodes of NodePools are made and given up here: {} instance types{}", options.catalogue.types.size(),
               options.catalogue.priced.empty() ? "" : ", prices as of " + options.catalogue.priced);

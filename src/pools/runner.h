@@ -21,6 +21,7 @@ struct RunnerOptions {
   std::optional<autoscaler::ExternalProviderConfig> external;  ///< Whose groups are bought from, too.
   bool leader_elect = false;                                   ///< With the Lease berth-node-pools.
   std::string ns = "kube-system", identity;
+  EventLoop* election_loop = nullptr;    ///< See client::LeadershipOptions::election_loop.
   metrics::Registry* metrics = nullptr;  ///< Outlives the runner. Null: nobody counts.
 };
 

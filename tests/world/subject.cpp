@@ -12,10 +12,10 @@ const json::Value kNothing;
 constexpr int kNone = -1;  // Of statuses that say that it is so already.
 
 /// Whose writes are read at all: those that somebody judges.
-constexpr std::array<std::string_view, 15> kRead = {
+constexpr std::array<std::string_view, 18> kRead = {
     "pods",        "nodes",       "services",     "resourcequotas", "configmaps",           "persistentvolumes", "persistentvolumeclaims",
     "deployments", "replicasets", "statefulsets", "jobs",           "poddisruptionbudgets", "resourceclaims",    "resourceslices",
-    "secrets"};
+    "secrets",     "nodeclaims",  "machines",     "machinesets"};
 
 /// What a wish is about.
 std::string about(const model::Gvr& gvr, const std::string& ns, std::string_view name) {

@@ -121,6 +121,8 @@ std::unique_ptr<Subject> make_taint_subject(World& world, Chronicle& chronicle);
 std::unique_ptr<Subject> make_rollout_subject(World& world, Chronicle& chronicle);
 std::unique_ptr<Subject> make_apply_subject(World& world, Chronicle& chronicle);
 std::unique_ptr<Subject> make_secret_subject(World& world, Chronicle& chronicle);
+std::unique_ptr<Subject> make_pool_subject(World& world, Chronicle& chronicle);
+std::unique_ptr<Subject> make_group_subject(World& world, Chronicle& chronicle);
 
 /// A document from its text.
 json::Value document(std::string_view text);

@@ -33,6 +33,8 @@ std::vector<std::pair<std::string, std::unique_ptr<Subject>>> make_subjects(Worl
   out.emplace_back("rollout", make_rollout_subject(world, chronicle));
   out.emplace_back("apply", make_apply_subject(world, chronicle));
   out.emplace_back("secrets", make_secret_subject(world, chronicle));
+  out.emplace_back("pools", make_pool_subject(world, chronicle));
+  out.emplace_back("groups", make_group_subject(world, chronicle));
   return out;
 }
 

@@ -4,9 +4,8 @@
 
 #include "apiserver/etcd/range_claims.h"
 #include "apiserver/etcd/shared_cache.h"
-#include "client/informer.h"
 #include "model/features.h"
-#include "node/simulated/devices.h"
+#include "tests/world/component.h"
 
 namespace berth::world {
 namespace {
@@ -26,32 +25,6 @@ constexpr const char* kServiceRange = "10.96.0.0/28";
 const TimePoint kStart{std::chrono::hours(24 * 365 * 56)};
 
 }  // namespace
-
-/// A component that is killed and started again. Whoever leads does so by a Lease.
-struct World::Component {
-  std::string name;
-  Process* process = nullptr;
-  std::shared_ptr<client::Transport> transport;
-  bool is_wanted = false;
-  // A scheduler's.
-  std::unique_ptr<client::Leadership> leadership;
-  std::unique_ptr<client::Client> client;
-  std::unique_ptr<client::InformerFactory> informers;
-  std::unique_ptr<scheduler::Scheduler> scheduler;
-  // Controllers', nodes'.
-  std::unique_ptr<controllers::ControllerManager> manager;
-  std::unique_ptr<node::simulated::SimulatedNodes> nodes;
-
-  void kill() {
-    leadership.reset();
-    scheduler.reset();
-    informers.reset();
-    manager.reset();
-    nodes.reset();
-    client.reset();
-  }
-  [[nodiscard]] bool runs() const { return scheduler || manager || nodes; }
-};
 
 World::World(std::uint64_t seed, int nodes, Ground ground)
     : start_(kStart),
@@ -271,92 +244,6 @@ void World::start(std::string_view name) {
       component->is_wanted = true;
       start_component(*component);
     }
-}
-
-void World::start_component(Component& component) {
-  ++starts_;
-  ProcessLoop& loop = *component.process->loop;
-  component.process->set_skew(skew_);
-  const std::string identity = fmt::format("{}_{}", component.name, starts_);
-  component.process->wire->on_send = [this, of = &component](const net::HttpRequest& request) { watch_leader(*of, request); };
-  if (component.name.starts_with("controllers")) {
-    controllers::ManagerOptions options;
-    options.seed = seed_ * 1000 + starts_;
-    options.leader_elect = true;
-    options.stands_again = true;
-    options.election_loop = component.process->election.get();
-    options.identity = identity;
-    component.manager = controllers::make_controller_manager(component.process->wire, loop, options, &metrics_);
-    component.manager->on_lost_leadership([this, of = &component] {
-      // Its process ends, and is started again.
-      of->process->loop->schedule_after(seconds(1), [this, of] {
-        if (!of->is_wanted) return;
-        of->kill();
-        start_component(*of);
-      });
-    });
-    component.manager->start();
-  } else if (component.name.starts_with("scheduler")) {
-    client::LeadershipOptions options;
-    options.election.name = "kube-scheduler";
-    options.election.identity = identity;
-    options.election.lease_duration = client::kOwnTimes.lease_duration;
-    options.election.renew_deadline = client::kOwnTimes.renew_deadline;
-    options.election.retry_period = client::kOwnTimes.retry_period;
-    options.election.seed = seed_ * 1000 + starts_;
-    options.user_agent = "scheduler";
-    options.stands_again = true;
-    options.election_loop = component.process->election.get();
-    options.catch_up = [of = &component](std::function<void()> done) { of->informers->catch_up(std::move(done)); };
-    client::LeaderCallbacks callbacks;
-    callbacks.on_started_leading = [of = &component] { of->scheduler->lead(true); };
-    callbacks.on_stopped_leading = [of = &component] { of->scheduler->lead(false); };
-    component.leadership = std::make_unique<client::Leadership>(component.process->wire, std::move(options), &loop, std::move(callbacks));
-    component.client = std::make_unique<client::Client>(component.leadership->transport(), &loop, "scheduler");
-    component.informers = std::make_unique<client::InformerFactory>(*component.client);
-    scheduler::SchedulerOptions scheduling;
-    scheduling.engine.seed = seed_;
-    auto created = scheduler::Scheduler::create(*component.client, *component.informers, scheduling);
-    if (!created) {
-      wrongs.push_back("the scheduler does not start: " + created.error().message);
-      return;
-    }
-    component.scheduler = std::move(*created);
-    component.scheduler->start();
-    component.informers->start();
-    component.leadership->start();
-  } else {
-    node::simulated::SimulatedNodesOptions options;
-    options.nodes = nodes_;
-    options.zones = 2;
-    options.node_template.capacity["cpu"] = "4100m";  // Little: what does not fit waits, and comes when others go.
-    options.node_template.annotations[std::string(node::simulated::kDevicesAnnotation)] = "gpu.example.com=2";
-    component.client = std::make_unique<client::Client>(component.process->wire, &loop, "nodes");
-    component.nodes = std::make_unique<node::simulated::SimulatedNodes>(*component.client, options);
-    component.nodes->start();
-  }
-}
-
-std::string World::holder_of(std::string_view lease) {
-  const std::string key = apiserver::make_key("coordination.k8s.io", "leases", "kube-system", lease);
-  const std::string stored = all_forms().stored_key(key);
-  const auto found = held().items().find(stored);
-  if (found == held().items().end()) return "";
-  const auto text = all_forms().to_text(key, stored, *found->second.value);
-  if (!text) return "";
-  return std::string(json::get_string(*json::parse(text->value), {"spec", "holderIdentity"}));
-}
-
-void World::watch_leader(Component& component, const net::HttpRequest& request) {
-  if (component.name == "nodes" || request.method == "GET" || request.path.find("/leases") != std::string::npos) return;
-  // Events are news, no acts.
-  if (request.path.find("/events") != std::string::npos) return;
-  const bool is_scheduler = component.name.starts_with("scheduler");
-  const std::string holder = holder_of(is_scheduler ? "kube-scheduler" : "kube-controller-manager");
-  if (!is_scheduler && std::exchange(in_control_, holder) != holder) ++changes_of_control_;
-  if (holder.starts_with(component.name + "_")) return;
-  wrongs.push_back(fmt::format("{} writes ({} {}) while {} holds the lease", component.name, request.method, request.path,
-                               holder.empty() ? "nobody" : holder));
 }
 
 }  // namespace berth::world

@@ -4,6 +4,7 @@
 //   users ── Wire ──┐                      ┌── EtcdLink ──┐
 //   schedulers ─────┼── API server 1, 2, 3 ┼── EtcdLink ──┼── Etcd
 //   controllers ────┤                      └── EtcdLink ──┘
+//   autoscalers ────┤
 //   nodes ──────────┘
 //
 // Or over one server's own SQLite file, on a disk that loses its power (disk.h).
@@ -15,10 +16,6 @@
 #include <vector>
 
 #include "apiserver/server.h"
-#include "client/leadership.h"
-#include "controllers/manager.h"
-#include "node/simulated/simulated_nodes.h"
-#include "scheduler/scheduler.h"
 #include "tests/world/builds.h"
 #include "tests/world/disk.h"
 #include "tests/world/etcd_model.h"
@@ -92,8 +89,9 @@ class World {
   /// As they are stored.
   void for_each_secret(const std::function<void(std::string_view ns, std::string_view name, const std::string& stored)>& each);
 
-  /// "scheduler-0", "controllers-1", "nodes": killed, and started with no memory.
-  static constexpr std::array<const char*, 5> kComponents = {"scheduler-0", "scheduler-1", "controllers-0", "controllers-1", "nodes"};
+  /// Each is killed, and started with no memory.
+  static constexpr std::array<const char*, 7> kComponents = {"scheduler-0", "scheduler-1",  "controllers-0", "controllers-1",
+                                                             "nodes",       "autoscaler-0", "autoscaler-1"};
   /// `says_goodbye`: it may still give its lease up.
   void kill(std::string_view component, bool says_goodbye = true);
   void start(std::string_view component);
@@ -106,9 +104,9 @@ class World {
   Process& process(const std::string& name);
   std::vector<std::unique_ptr<Process>>& processes() { return processes_; }
 
-  /// How often those who control had to go on without knowing whether a pod of this namespace had been created: no answer told, or who had
-  /// asked for it was no more. What they make then may be one too many for a while.
-  [[nodiscard]] int doubts(const std::string& ns) { return doubts_["/api/v1/namespaces/" + ns + "/pods"] + changes_of_control_; }
+  /// How often those who control had to go on without knowing whether what they asked for at this path had been created: no answer told, or
+  /// who had asked for it was no more. What they make then may be one too many for a while.
+  [[nodiscard]] int doubts(const std::string& path) { return doubts_[path] + changes_of_control_; }
 
   /// What broke that no judge of the end can see any more.
   std::vector<std::string> wrongs;
@@ -117,7 +115,14 @@ class World {
   struct Component;
   /// To a server that lives, not the one it is at.
   void lead(Process& process);
-  void start_component(Component& component);
+  void start_component(Component& component);  // This and the next in components.cpp.
+  void start_controllers(Component& component);
+  void start_scheduler(Component& component);
+  void start_nodes(Component& component);
+  void start_autoscaler(Component& component);
+  /// Its process ends, and is started again.
+  void restart(Component& component);
+  [[nodiscard]] std::string identity_of(const Component& component) const;
   /// What a server keeps its objects in; null: not now.
   std::unique_ptr<apiserver::ObjectCache> open_cache(std::size_t i, apiserver::ServerOptions& options);
   std::unique_ptr<apiserver::ObjectCache> open_disk(Server& server, const std::shared_ptr<apiserver::encryption::StaleKeys>& stale);

@@ -8,6 +8,7 @@ namespace berth::world {
 namespace {
 
 constexpr const char* kNs = "jobs";
+constexpr const char* kPodsPath = "/api/v1/namespaces/jobs/pods";
 constexpr int kJobs = 4, kParallelism = 2, kCompletions = 4;
 constexpr int kFewFailures = 2;  ///< The limit of a Job whose pods fail.
 /// A pod that is told to go ends by itself within its grace.
@@ -121,7 +122,7 @@ class JobSubject final : public Subject {
     chronicle_.for_each("pods", kNs,
                         [&](const std::string&, const json::Value& pod) { active += controller_of(pod) == owner && is_active(pod); });
     // A controller that does not know whether there is a pod makes it again, as Kubernetes' does.
-    if (active > kParallelism + world_.doubts(kNs) - ran.doubts)
+    if (active > kParallelism + world_.doubts(kPodsPath) - ran.doubts)
       find(fmt::format("{}: {} pods of one job are active, {} are allowed", seen.words(), active, kParallelism));
   }
 
@@ -142,7 +143,7 @@ class JobSubject final : public Subject {
   void see_job(const Seen& seen) {
     if (seen.now.is_null()) return;
     Ran& ran = ran_[std::string(Seen::uid(seen.now))];
-    if (seen.is_new()) ran.doubts = world_.doubts(kNs);
+    if (seen.is_new()) ran.doubts = world_.doubts(kPodsPath);
     const std::int64_t succeeded = json::get_int(seen.now, {"status", "succeeded"}), failed = json::get_int(seen.now, {"status", "failed"});
     const auto coming = see_coming(seen, "succeeded", ran.succeeded, ran.counted_succeeded, ran.counted_failed);
     const auto failing = see_coming(seen, "failed", ran.failed, ran.counted_failed, ran.counted_succeeded);
