@@ -58,7 +58,8 @@ class Store {
   /// Forgets records superseded by one up to and including `revision`, and tombstones up to it. Its cost grows with the number of revisions
   /// since the last compaction; the caller keeps it short by going in steps. A revision below state().compacted_revision does nothing.
   virtual Result<void> compact(Revision revision) = 0;
-  /// Whether a commit would be stored now: writes something of no meaning, where writing can fail at all. Errors as commit's.
+  /// Whether a commit would be stored now: writes something of no meaning, where writing can fail at all. What was committed before is
+  /// durable then. Errors as commit's.
   virtual Result<void> probe() { return {}; }
 };
 

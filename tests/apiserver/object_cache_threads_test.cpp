@@ -183,6 +183,45 @@ TEST_F(ObjectCacheThreads, OnlyAllRelaxedGroupsSkipTheSync) {
   EXPECT_EQ(store->synced(), 1);
 }
 
+/// Five seconds of heartbeats and events are all that a power failure takes, whether others follow or not.
+TEST_F(ObjectCacheThreads, WhatMayWaitForASyncDoesNotWaitForEver) {
+  auto* store = open_scripted();
+  const auto write = [&](bool relaxed) {
+    auto proposal = pod_proposal({.name = "a"});
+    proposal.relaxed_durability = relaxed;
+    ASSERT_TRUE(propose(std::move(proposal)).has_value());
+  };
+  // Its answer is given at the end of a turn in which nobody writes; the next one's that all of that turn was done.
+  const auto wake = [&] {
+    for (int i = 0; i < 2; ++i) {
+      Answers answers(1);
+      cache_->wait_for(1000, Duration(-1), [&](bool) { answers.at(0)(std::unexpected(ProposeError::kStorage)); });
+      answers.wait();
+    }
+  };
+  write(false);  // What the process before left is synced, too.
+  write(true);
+  clock_.advance(std::chrono::seconds(3));
+  write(true);
+  wake();
+  EXPECT_EQ(std::pair(store->synced(), store->probes()), std::pair(1, 0));
+  clock_.advance(std::chrono::seconds(3));
+  write(true);
+  EXPECT_EQ(store->synced(), 2);
+  clock_.advance(std::chrono::seconds(6));
+  wake();
+  EXPECT_EQ(store->probes(), 0) << "nothing waits";
+  write(true);
+  clock_.advance(std::chrono::seconds(4));
+  write(true);
+  clock_.advance(std::chrono::seconds(2));
+  wake();
+  EXPECT_EQ(std::pair(store->synced(), store->probes()), std::pair(2, 1));
+  clock_.advance(std::chrono::seconds(60));
+  wake();
+  EXPECT_EQ(store->probes(), 1);
+}
+
 TEST_F(ObjectCacheThreads, FailedStoreFailsItsGroupAndAllLaterWrites) {
   auto* store = open_scripted();
   put({.name = "a"});

@@ -16,6 +16,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr Duration kInterval = std::chrono::minutes(5);
+constexpr Duration kMostUnsynced = std::chrono::seconds(5);
 constexpr std::size_t kAround = 400;  ///< What an object costs beside its text, in a history.
 
 struct Object {
@@ -108,6 +109,7 @@ class PlainCache {
     compacted_ = goal_ = compacted;
     last_ = revision();
     next_ = now + kInterval;
+    unsynced_since_ = now;
     for (const auto& [key, object] : objects) {
       touched_.insert(plural_of(key));
       if (object.expires_at != TimePoint{}) expiries_.push_back({object.expires_at, object.revision, key});
@@ -246,7 +248,8 @@ class PlainCache {
       if (!batch[i].is_own) answers.push_back(said[i]);
   }
 
-  bool write(TimePoint, const std::vector<Change>& group, bool sync) {
+  bool write(TimePoint now, const std::vector<Change>& group, bool sync) {
+    sync = sync || (unsynced_since_ && now >= *unsynced_since_ + kMostUnsynced);
     std::string line = sync ? "commit" : "commit, some time";
     for (const Change& one : group)
       line += fmt::format("; {} of {} after {} {}{}", one.revision, one.now ? one.now->created : one.before->created,
@@ -258,6 +261,8 @@ class PlainCache {
       return false;
     }
     is_full = false;
+    if (sync) unsynced_since_.reset();
+    if (!sync && !unsynced_since_) unsynced_since_ = now;
     for (const Change& one : group) {
       if (one.now)
         objects[one.key()] = *one.now;
@@ -299,6 +304,7 @@ class PlainCache {
   std::set<const Change*> begun_;
   Revision compacted_ = 0, goal_ = 0, last_ = 0;
   TimePoint next_{};
+  std::optional<TimePoint> unsynced_since_;
 };
 
 std::string text_of(const ProposeResult& result) {

@@ -258,6 +258,21 @@ TEST(SqliteStore, AFullDiskAfterAStartOfTheMachineIsReadAndTheNextStartLeavesThe
   EXPECT_EQ(open_or_fail(path)->state().last_revision, last);
 }
 
+/// As after half a million heartbeats, which the gap has to be wider than.
+TEST(SqliteStore, SoManyRevisionsDoNotWaitForASync) {
+  TemporaryDirectory directory;
+  const auto path = directory.file("s.db");
+  fill(path, 3);
+  start_machine(path);
+  auto store = open_or_fail(path);
+  const Revision next = store->state().last_revision + 1;
+  const auto is_acknowledged = [&](Revision revision) { return content(path + ".lock").find(std::to_string(revision)) != std::string::npos; };
+  ASSERT_TRUE(store->commit(std::vector{put(next)}, false).has_value());
+  EXPECT_TRUE(is_acknowledged(next)) << content(path + ".lock");
+  ASSERT_TRUE(store->commit(std::vector{put(next + 1)}, false).has_value());
+  EXPECT_FALSE(is_acknowledged(next + 1)) << content(path + ".lock");
+}
+
 TEST(SqliteStore, AKilledProcessLeavesNoGap) {
   TemporaryDirectory directory, killed;
   fill(directory.file("s.db"), 3);

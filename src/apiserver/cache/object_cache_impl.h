@@ -129,6 +129,8 @@ class ObjectCacheImpl final : public PublishedObjects {
   bool commit(Group& group);
   bool take_outcome(const Result<void>& written, std::string_view what);
   void probe();
+  void sync_step();
+  [[nodiscard]] bool is_sync_due() const;
   void expire_later(const std::vector<Pending>& batch);
   void publish(Group& group);
   void answer_waiters();
@@ -164,6 +166,7 @@ class ObjectCacheImpl final : public PublishedObjects {
   TimePoint next_compaction_{}, next_probe_{};
   Revision compacted_ = 0, compaction_goal_ = 0, revision_at_last_compaction_ = 0;
   TimePoint last_compaction_step_{};
+  std::optional<TimePoint> unsynced_since_;  ///< When the first write came that a power failure would take.
   std::thread writer_;
 };
 

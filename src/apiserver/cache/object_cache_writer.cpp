@@ -18,12 +18,14 @@ constexpr Revision kCompactionStep = 1000;                 // Revisions; some mi
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
 constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is tried when nobody writes.
+constexpr auto kMostUnsynced = std::chrono::seconds(5);  // So much of heartbeats and events a power failure may take.
 
 }  // namespace
 
 void ObjectCacheImpl::start() {
   next_compaction_ = clock_.now() + options_.compaction_interval;
   revision_at_last_compaction_ = own_revision();
+  unsynced_since_ = clock_.now();  // The process before may have left something.
   if (!synchronous_) writer_ = std::thread([this] { run(); });
 }
 
@@ -86,6 +88,7 @@ void ObjectCacheImpl::run() {
     answer_waiters();
     compact_step(idle);
     probe();
+    if (idle) sync_step();
   }
   answer_waiters();
 }
@@ -116,6 +119,7 @@ Duration ObjectCacheImpl::time_to_wait() {
   TimePoint next = std::min(now + kLongestSleep, next_compaction_);
   if (!expiries_.empty() && !read_only_) next = std::min(next, expiries_.top().when);
   if (full_) next = std::min(next, next_probe_);
+  if (unsynced_since_ && is_writable()) next = std::min(next, *unsynced_since_ + kMostUnsynced);
   for (const Waiter& waiter : waiters_) next = std::min(next, waiter.deadline);
   return std::max(next - now, Duration(1000));
 }
@@ -184,7 +188,22 @@ ProposeResult ObjectCacheImpl::add_delete(Group& group, const ObjectPtr& current
   return gone;
 }
 
-bool ObjectCacheImpl::commit(Group& group) { return take_outcome(store_->commit(group.records, group.sync), "writes refused"); }
+bool ObjectCacheImpl::is_sync_due() const { return unsynced_since_ && clock_.now() - *unsynced_since_ >= kMostUnsynced; }
+
+bool ObjectCacheImpl::commit(Group& group) {
+  group.sync = group.sync || is_sync_due();
+  if (!take_outcome(store_->commit(group.records, group.sync), "writes refused")) return false;
+  if (group.sync)
+    unsynced_since_.reset();
+  else if (!unsynced_since_)
+    unsynced_since_ = clock_.now();
+  return true;
+}
+
+/// Heartbeats and events that no other write followed. A store that is full is probed anyhow.
+void ObjectCacheImpl::sync_step() {
+  if (is_writable() && is_sync_due() && take_outcome(store_->probe(), "heartbeats and events were not synced")) unsynced_since_.reset();
+}
 
 bool ObjectCacheImpl::take_outcome(const Result<void>& written, std::string_view what) {
   if (written) {

@@ -22,7 +22,8 @@ constexpr int kNearlyDoneFrames = 256;      // … and at most 4 MiB of rest are
 constexpr std::uintmax_t kQuickCheckBytes = 64 << 20;
 constexpr std::uintmax_t kReadAheadBytes = 256 << 20;  // Above, a file is worth a thread that reads ahead.
 constexpr Revision kCompactionSlice = 2000;
-constexpr Revision kGap = 1 << 20;  // More than anybody writes without one write that is synced.
+constexpr Revision kGap = 1 << 20;                // What a power failure takes is less than this:
+constexpr Revision kMostUnsynced = kGap / 2;      // so many revisions at most wait for a sync.
 
 constexpr const char* kSchema =
     "CREATE TABLE log(revision INTEGER PRIMARY KEY, create_revision INTEGER NOT NULL, previous_revision INTEGER NOT NULL,"
@@ -261,6 +262,7 @@ Result<void> SqliteStore::commit(std::span<const Record> records, bool sync) {
     }
   }
   if (records.empty()) return {};
+  sync = sync || next - lock_.acknowledged() > kMostUnsynced;
   finish_checkpoint();
   if (auto ok = set_sync(sync && options_.full_sync); !ok) return ok;
   auto done = transaction([&]() -> Result<void> {
