@@ -41,11 +41,32 @@ Reading attempt(const std::string& text, const ReadOptions& options, const std::
 
 }  // namespace
 
+namespace {
+
+/// "requests[cpu]" as the places of a document have it: "requests.cpu".
+std::string with_dotted_keys(std::string_view path) {
+  std::string out;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    const bool is_key = path[at] == '[' && at + 1 < path.size() && (path[at + 1] < '0' || path[at + 1] > '9');
+    const auto end = is_key ? path.find(']', at) : std::string_view::npos;
+    if (end == std::string_view::npos) {
+      out += path[at];
+      continue;
+    }
+    out.append(1, '.').append(path.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
 std::function<int(const std::string&)> line_finder(std::string_view text, std::size_t document) {
   std::vector<json::YamlPlaces> places;
   if (!json::read_yaml(text, &places) || document >= places.size()) return [](const std::string&) { return 0; };
-  return [lines = std::move(places[document].lines)](std::string_view path) {
-    for (;;) {
+  return [lines = std::move(places[document].lines)](const std::string& asked) {
+    const std::string dotted = with_dotted_keys(asked);
+    for (std::string_view path = dotted;;) {
       if (const auto found = lines.find(path); found != lines.end()) return static_cast<int>(found->second);
       if (path.empty()) return 1;
       const auto end = path.find_last_of(".[");

@@ -247,11 +247,15 @@ class Decoder {
  private:
   using Is = DecodeError::Is;
   /// As encoding/json has it: the first mismatch is told at the end, unless a type's own decoder refuses something on the way.
-  void save(DecodeError error) {
-    if (!saved_) saved_ = std::move(error);
+  void save(DecodeError error, const Step* step) {
+    if (saved_) return;
+    saved_ = std::move(error);
+    saved_->place = render(step, true);
   }
-  void abort(DecodeError error) {
-    if (!aborted_) aborted_ = std::move(error);
+  void abort(DecodeError error, const Step* step) {
+    if (aborted_) return;
+    aborted_ = std::move(error);
+    aborted_->place = render(step, true);
   }
   [[nodiscard]] static DecodeError mismatched(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
     DecodeError out{.is = Is::kType, .found = std::string(json_word(value)), .wanted = go_name_at(ref, owner, step)};
@@ -261,7 +265,7 @@ class Decoder {
     return out;
   }
   void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
-    if (!saved_) saved_ = mismatched(value, ref, owner, step);
+    if (!saved_) save(mismatched(value, ref, owner, step), step);
   }
 
   void report_unknown(const Step& step) {
@@ -342,14 +346,14 @@ class Decoder {
         if (!value.is_number()) mismatch(value, ref, owner, step);
         return;
       case Kind::kQuantity:
-        return walk_quantity(value);
+        return walk_quantity(value, step);
       case Kind::kTime:
       case Kind::kMicroTime:
         return walk_time(ref, value, owner, step);
       case Kind::kBytes:
         return walk_bytes(ref, value, owner, step);
       case Kind::kIntOrString:
-        if (!value.is_string() && !fits_int32(value)) abort(mismatched(value, TypeRef{Kind::kInt32}, owner, step));
+        if (!value.is_string() && !fits_int32(value)) abort(mismatched(value, TypeRef{Kind::kInt32}, owner, step), step);
         return;
       case Kind::kStruct:
         if (!value.is_object()) return mismatch(value, ref, owner, step);
@@ -392,10 +396,10 @@ class Decoder {
       else
         value = nullptr;
     } else if (!value.is_bool()) {
-      abort({.said = "boolean or JSON schema expected"});
+      abort({.said = "boolean or JSON schema expected"}, step);
     }
     --inside_own_decoder_;
-    if (saved_) abort(std::move(*saved_));
+    if (saved_ && !aborted_) aborted_ = std::move(saved_);
     saved_ = std::move(outer);
   }
 
@@ -403,24 +407,24 @@ class Decoder {
     if (ref.kind == Kind::kInt64 ? !value.is_int64() : !fits_int32(value)) mismatch(value, ref, owner, step);
   }
 
-  void walk_quantity(json::Value& value) {
+  void walk_quantity(json::Value& value, const Step* step) {
     std::string text;
     if (value.is_string())
       text = json::as_view(value);
     else if (value.is_number())
       text = json::serialize(value);
     const auto quantity = Quantity::parse(text);
-    if (!quantity) return abort({.said = std::string(kQuantityError)});
+    if (!quantity) return abort({.said = std::string(kQuantityError)}, step);
     const std::string canonical = quantity->to_string();
     if (!value.is_string() || canonical != text) value = canonical;
   }
 
   void walk_time(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
-    if (!value.is_string()) return abort(mismatched(value, TypeRef{Kind::kString}, owner, step));
+    if (!value.is_string()) return abort(mismatched(value, TypeRef{Kind::kString}, owner, step), step);
     const std::string text(json::as_view(value));
     const auto time = parse_rfc3339(text);
-    if (auto why = go_time_error(text, ref.kind == Kind::kMicroTime); !why.empty()) return abort({.said = std::move(why)});
-    if (!time) return abort({.said = fmt::format("parsing time \"{}\": extra text: \"{}\"", text, text)});
+    if (auto why = go_time_error(text, ref.kind == Kind::kMicroTime); !why.empty()) return abort({.said = std::move(why)}, step);
+    if (!time) return abort({.said = fmt::format("parsing time \"{}\": extra text: \"{}\"", text, text)}, step);
     const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
     if (canonical != text) value = canonical;
   }
@@ -429,7 +433,7 @@ class Decoder {
     if (!value.is_string()) return mismatch(value, ref, owner, step);
     const std::string_view text = json::as_view(value);
     if (const auto at = base64_mistake(text); at != std::string_view::npos)
-      save({.is = Is::kBase64, .said = fmt::format("illegal base64 data at input byte {}", at)});
+      save({.is = Is::kBase64, .said = fmt::format("illegal base64 data at input byte {}", at)}, step);
   }
 
   const KindInfo& kind_;

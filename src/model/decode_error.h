@@ -18,6 +18,7 @@ struct DecodeError {
   std::string said = {};
   std::string owner = {};   ///< Go's name of the struct whose field it is ("PodSpec"); empty: the document as a whole.
   std::string path = {};    ///< From the root, without indices and keys ("spec.containers.image").
+  std::string place = {};   ///< The same with them ("spec.containers[0].image"), whatever is wrong.
   std::string found = {};   ///< "string", "object"; "number 5" where a whole number is wanted.
   std::string wanted = {};  ///< Go's name of the type.
 

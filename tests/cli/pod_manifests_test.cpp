@@ -56,7 +56,7 @@ TEST_F(PodManifests, AQuantityThatIsNoneIsAnErrorInsteadOfNothingAsked) {
   const Read wrong = read(with("cpu: 100m", "cpu: lots"));
   ASSERT_FALSE(wrong.documents);
   EXPECT_EQ(wrong.documents.error().message,
-            file_ + R"(: Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression )"
+            file_ + R"(:10: spec.containers[0].resources.requests.cpu: Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression )"
                     R"('^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$')");
 }
 
@@ -72,7 +72,7 @@ TEST_F(PodManifests, WhatTheServerWouldRefuseIsToldAndAskedAbout) {
   ASSERT_TRUE(wrong.documents);
   EXPECT_EQ(wrong.told,
             "warning: " + file_ +
-                ":9: the API server would refuse it: spec.containers[0].resources.requests[cpu]: Invalid value: \"-1\": must be "
+                ":10: the API server would refuse it: spec.containers[0].resources.requests[cpu]: Invalid value: \"-1\": must be "
                 "greater than or equal to 0\n");
 }
 
