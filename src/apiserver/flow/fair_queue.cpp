@@ -1,5 +1,7 @@
 #include "apiserver/flow/fair_queue.h"
 
+#include <algorithm>
+
 namespace berth::apiserver::flow {
 
 void FairQueue::configure(int queues, int hand_size, int length_limit) {
@@ -46,9 +48,17 @@ bool FairQueue::push(std::uint64_t flow, Waiting waiting, bool past_limit) {
   queue.work += waiting.work;
   queue.seats += waiting.seats;
   seats_ += waiting.seats;
+  queue.earliest = std::min(queue.earliest, waiting.deadline);
   queue.entries.push_back({start, std::move(waiting)});
   ++size_;
   return true;
+}
+
+void FairQueue::let_go(Queue& queue, const Waiting& waiting) {
+  queue.work -= waiting.work;
+  queue.seats -= waiting.seats;
+  seats_ -= waiting.seats;
+  --size_;
 }
 
 Waiting FairQueue::take_front(std::map<std::size_t, Queue>::iterator at) {
@@ -56,10 +66,7 @@ Waiting FairQueue::take_front(std::map<std::size_t, Queue>::iterator at) {
   fronts_.erase({queue.entries.front().start, number});
   Waiting out = std::move(queue.entries.front().waiting);
   queue.entries.pop_front();
-  queue.work -= out.work;
-  queue.seats -= out.seats;
-  seats_ -= out.seats;
-  --size_;
+  let_go(queue, out);
   if (queue.entries.empty())
     queues_.erase(at);
   else
@@ -84,15 +91,28 @@ std::optional<Waiting> FairQueue::pop(const std::function<bool(const Waiting&)>&
 std::vector<Waiting> FairQueue::take_expired(std::chrono::steady_clock::time_point now) {
   std::vector<Waiting> out;
   for (auto at = queues_.begin(); at != queues_.end();) {
-    const auto next = std::next(at);
-    while (at->second.entries.front().waiting.deadline <= now) {
-      const bool is_last = at->second.entries.size() == 1;
-      out.push_back(take_front(at));
-      if (is_last) break;
-    }
-    at = next;
+    const auto one = at++;
+    auto& [number, queue] = *one;
+    if (queue.earliest > now) continue;
+    fronts_.erase({queue.entries.front().start, number});
+    take_expired(queue, now, out);
+    if (queue.entries.empty())
+      queues_.erase(one);
+    else
+      fronts_.emplace(queue.entries.front().start, number);
   }
   return out;
+}
+
+void FairQueue::take_expired(Queue& queue, std::chrono::steady_clock::time_point now, std::vector<Waiting>& out) {
+  const auto late = std::ranges::stable_partition(queue.entries, [&](const Entry& entry) { return entry.waiting.deadline > now; }).begin();
+  for (auto at = late; at != queue.entries.end(); ++at) {
+    let_go(queue, at->waiting);
+    out.push_back(std::move(at->waiting));
+  }
+  queue.entries.erase(late, queue.entries.end());
+  queue.earliest = std::chrono::steady_clock::time_point::max();
+  for (const Entry& entry : queue.entries) queue.earliest = std::min(queue.earliest, entry.waiting.deadline);
 }
 
 std::uint64_t flow_hash(std::string_view schema, std::string_view flow) {

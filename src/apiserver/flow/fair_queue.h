@@ -42,7 +42,7 @@ class FairQueue {
   std::optional<Waiting> pop(const std::function<bool(const Waiting&)>& may);
   /// Whether pop would find one.
   [[nodiscard]] bool has_next(const std::function<bool(const Waiting&)>& may) const { return next(may) != fronts_.end(); }
-  /// Takes out what stands first in its queue with a deadline not after `now`, and what comes to stand there then.
+  /// Takes out whose deadline is not after `now`, wherever it stands.
   std::vector<Waiting> take_expired(std::chrono::steady_clock::time_point now);
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -58,6 +58,8 @@ class FairQueue {
     std::deque<Entry> entries;
     double work = 0;
     int seats = 0;
+    /// No deadline is before it.
+    std::chrono::steady_clock::time_point earliest = std::chrono::steady_clock::time_point::max();
   };
   /// Those with something in them, by number.
   [[nodiscard]] const std::map<std::size_t, Queue>& active() const { return queues_; }
@@ -66,6 +68,9 @@ class FairQueue {
   /// A few queues of a flow: two flows share all of theirs hardly ever (k8s.io/apiserver: util/shufflesharding).
   [[nodiscard]] std::vector<std::size_t> hand_of(std::uint64_t flow) const;
   Waiting take_front(std::map<std::size_t, Queue>::iterator queue);
+  void take_expired(Queue& queue, std::chrono::steady_clock::time_point now, std::vector<Waiting>& out);
+  /// It has left the queue.
+  void let_go(Queue& queue, const Waiting& waiting);
   using Fronts = std::set<std::pair<double, std::size_t>>;
   [[nodiscard]] Fronts::const_iterator next(const std::function<bool(const Waiting&)>& may) const;
 

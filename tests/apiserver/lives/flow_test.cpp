@@ -40,6 +40,8 @@ TEST(FlowLives, OfQueuesAreAsRecorded) {
           said += fmt::format(" {}", popped);
           EXPECT_EQ(waiting.erase(popped), 1U) << life.last();
         }
+        for (const auto& [number, one] : queue.active())
+          for (const auto& entry : one.entries) EXPECT_GT(entry.waiting.deadline, now) << life.last();
         break;
       }
       case 2:
