@@ -102,6 +102,10 @@ struct CustomResources::Follower {
     const MutexLock lock(mutex);
     if (owner != nullptr) owner->enqueue(name);
   }
+  void refused(const std::string& name) {
+    const MutexLock lock(mutex);
+    if (owner != nullptr) owner->refused(name);
+  }
 };
 
 CustomResources::CustomResources(Ground& ground, EndWatches end_watches)
@@ -153,7 +157,7 @@ void CustomResources::enqueue(std::string name) {
     if (queued_.insert(name).second) queue_.push_back(std::move(name));
     if (std::exchange(is_running_, true)) return;
   }
-  ground_.defer([this] { run(); });
+  ground_.defer(lifeline_.guard([this] { run(); }));
 }
 
 void CustomResources::run() {
@@ -215,6 +219,7 @@ void CustomResources::forget(const std::string& name) {
   const auto definition = found->second.definition;
   const bool was_served = !found->second.kinds.empty();
   entries_.erase(found);
+  forget_write(name);
   publish();
   if (was_served) end_watches_(definition->group, definition->accepted.plural);
   requeue_group(definition->group, name);
@@ -280,6 +285,7 @@ bool CustomResources::settle_status(const Entry& entry, Value& document) {
 void CustomResources::process(const std::string& name) {
   const auto object = ground_.cache->get(object_key(KindTable::definitions(), "", name));
   if (object == nullptr) return forget(name);
+  if (is_being_written(name, object->revision)) return;
   auto document = decode_object(*object);
   if (json::find(document, "status") == nullptr) json::ensure_object(document, {"status"});
   auto& entry = entries_[name];
@@ -374,12 +380,32 @@ void CustomResources::write(const StoredObject& base, Value document, const std:
   const auto old = decode_object(base);
   apply::track_update(kind, &old, document, {"kube-apiserver", "status", ground_.loop.now()});
   const bool is_gone = json::find(document, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(document);
-  // Somebody was faster: what was written is seen again in any case.
+  {
+    const MutexLock lock(mutex_);
+    written_[name] = base.revision;
+  }
   auto done = [follower = follower_, name](const ProposeResult& result) {
-    if (!result && !is_of_storage(result.error())) follower->enqueue(name);
+    if (!result && result.error() != ProposeError::kTooLarge) follower->refused(name);
   };
   if (is_gone) return take_away(ground_, std::string(base.key), base.revision, std::move(done));
   put(ground_, kind, std::move(document), base.revision, std::move(done));
+}
+
+bool CustomResources::is_being_written(const std::string& name, Revision revision) const {
+  const MutexLock lock(mutex_);
+  const auto found = written_.find(name);
+  return found != written_.end() && found->second == revision;
+}
+
+void CustomResources::forget_write(const std::string& name) {
+  const MutexLock lock(mutex_);
+  written_.erase(name);
+}
+
+/// Who was faster is seen by then, and a store that failed may do so no more.
+void CustomResources::refused(const std::string& name) {
+  forget_write(name);
+  again_later(name);
 }
 
 }  // namespace berth::apiserver

@@ -12,6 +12,7 @@
 
 #include "apiserver/ground/ground.h"
 #include "apiserver/kinds/kind_table.h"
+#include "base/lifeline.h"
 #include "base/mutex.h"
 #include "custom/definition.h"
 
@@ -47,6 +48,10 @@ class CustomResources {
   void enqueue(std::string name);
   void run();
   void process(const std::string& name);
+  /// Of this revision something is written that is not seen yet, nor refused: nothing is to be decided anew.
+  [[nodiscard]] bool is_being_written(const std::string& name, Revision revision) const;
+  void forget_write(const std::string& name);
+  void refused(const std::string& name);
   void forget(const std::string& name);
   bool update_entry(Entry& entry, const StoredObject& object, const json::Value& document);
   bool settle_status(const Entry& entry, json::Value& document);
@@ -63,12 +68,14 @@ class CustomResources {
   EndWatches end_watches_;
   std::shared_ptr<Follower> follower_;
   std::unique_ptr<Watch> watch_;
-  mutable Mutex mutex_;  ///< Of the queue and the table.
+  mutable Mutex mutex_;  ///< Of the queue, the table and the writes.
   std::deque<std::string> queue_ BERTH_GUARDED_BY(mutex_);
   std::set<std::string> queued_ BERTH_GUARDED_BY(mutex_);  ///< The same.
   bool is_running_ BERTH_GUARDED_BY(mutex_) = false;
   KindTablePtr table_ BERTH_GUARDED_BY(mutex_);
-  std::map<std::string, Entry> entries_;  ///< By the definition's name. Of whoever runs.
+  std::map<std::string, Revision> written_ BERTH_GUARDED_BY(mutex_);  ///< By name: of what the write was made that is under way.
+  std::map<std::string, Entry> entries_;                              ///< By the definition's name. Of whoever runs.
+  Lifeline lifeline_;
 };
 
 }  // namespace berth::apiserver

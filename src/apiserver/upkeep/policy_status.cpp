@@ -7,13 +7,22 @@
 #include "base/mutex.h"
 
 namespace berth::apiserver {
+namespace {
+
+constexpr auto kPause = std::chrono::seconds(1);  // After the store failed.
+
+}  // namespace
 
 PolicyStatus::PolicyStatus(Ground& ground, const CustomResources& custom) : ground_(ground), custom_(custom) {
   const auto changed = [this](const WatchEvent& event) {
     if (event.type == WatchEventType::kDeleted) return;
-    ground_.defer(lifeline_.guard([this, key = std::string(event.object->key)] { look_at(key); }));
+    look_soon(std::string(event.object->key));
   };
   watch_ = follow(*ground.cache, make_prefix("admissionregistration.k8s.io", "validatingadmissionpolicies"), changed);
+}
+
+void PolicyStatus::look_soon(const std::string& key) const {
+  ground_.defer(lifeline_.guard([this, key] { look_at(key); }));
 }
 
 void PolicyStatus::look_at(const std::string& key) const {
@@ -31,7 +40,11 @@ void PolicyStatus::look_at(const std::string& key) const {
     checking["expressionWarnings"] = std::move(warnings);
   status["typeChecking"] = std::move(checking);
   apply::track_update(kind, &old, document, {"validatingadmissionpolicy-status", "status", ground_.loop.now()});
-  put(ground_, kind, std::move(document), object->revision);  // Who was faster is looked at next.
+  // Who was faster is looked at next.
+  put(ground_, kind, std::move(document), object->revision,
+      [&loop = ground_.loop, again = lifeline_.guard([this, key] { look_soon(key); })](const ProposeResult& result) {
+        if (!result && is_of_storage(result.error())) loop.schedule_after(kPause, again);
+      });
 }
 
 }  // namespace berth::apiserver

@@ -16,6 +16,7 @@ class PolicyStatus {
   PolicyStatus(Ground& ground, const CustomResources& custom);
 
  private:
+  void look_soon(const std::string& key) const;
   void look_at(const std::string& key) const;
 
   Ground& ground_;
