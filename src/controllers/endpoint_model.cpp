@@ -100,6 +100,24 @@ void write_slice(Plan& plan, const WantedSlices& wanted, const Slice& slice) {
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().endpoint_slice, *slice.object, std::move(patch)));
 }
 
+/// Once what replaces it is there.
+void delete_slice(Plan& plan, const client::Object& slice) {
+  Write write = delete_object(kinds().endpoint_slice, slice);
+  write.stage = 1;
+  plan.writes.push_back(std::move(write));
+}
+
+/// What would be made becomes of what would go: a Service whose ports change has endpoints throughout.
+void recycle(std::vector<Slice>& slices) {
+  for (Slice& made : slices) {
+    if (made.object) continue;
+    const auto spare = std::ranges::find_if(slices, [](const Slice& slice) { return slice.object && slice.endpoints.empty(); });
+    if (spare == slices.end()) return;
+    made.object = std::exchange(spare->object, nullptr);
+    made.before = std::move(spare->before);
+  }
+}
+
 }  // namespace
 
 std::int64_t target_port(const Value& service_port, const Value& pod) {
@@ -210,6 +228,10 @@ void pack_slices(Plan& plan, const WantedSlices& wanted, const std::vector<Objec
   const bool nothing = std::all_of(left.begin(), left.end(), [](const auto& group) { return group.second.empty(); });
   std::vector<Slice> slices;
   for (const ObjectRef& object : present) {
+    if (object->controller_uid() != json::as_view(wanted.owner.at("uid"))) {
+      delete_slice(plan, *object);
+      continue;
+    }
     Slice slice{object, object->document(), {}, {}, false};
     slice.ports = ports_key(get_array(slice.before, {"ports"}));
     const auto group = left.find(slice.ports);
@@ -229,8 +251,10 @@ void pack_slices(Plan& plan, const WantedSlices& wanted, const std::vector<Objec
       fill(slices.back(), endpoints, wanted.max_per_slice);
     }
   }
+  recycle(slices);
   bool has_placeholder = false;
   for (Slice& slice : slices) {
+    if (!slice.object && slice.endpoints.empty()) continue;
     if (!slice.endpoints.empty()) {
       write_slice(plan, wanted, slice);
     } else if (nothing && wanted.placeholder && !has_placeholder) {
@@ -238,7 +262,7 @@ void pack_slices(Plan& plan, const WantedSlices& wanted, const std::vector<Objec
       slice.ports = "[]";
       write_slice(plan, wanted, slice);
     } else {
-      plan.writes.push_back(delete_object(kinds().endpoint_slice, *slice.object));
+      delete_slice(plan, *slice.object);
     }
   }
   if (nothing && wanted.placeholder && !has_placeholder) write_slice(plan, wanted, {nullptr, {}, "[]", {}, true});

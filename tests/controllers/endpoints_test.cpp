@@ -155,6 +155,48 @@ TEST_F(EndpointsTest, WithoutPodsOneEmptySliceStays) {
   ASSERT_EQ(api.all(kinds().endpoint_slice).size(), 1u);
 }
 
+TEST_F(EndpointsTest, AServiceWhosePortsChangeKeepsItsSlices) {
+  constexpr const char* kSame = "uid: one";
+  pod("p", true);
+  service(kPlain, kSame);
+  settle();
+  const std::string name(json::get_string(slice(), {"metadata", "name"}));
+  for (const int port : {9090, 9091}) {
+    service(fmt::format("clusterIP: 10.96.0.7, ipFamilies: [IPv4], selector: {{app: a}}, ports: [{{port: 80, targetPort: {}}}]", port),
+            kSame);
+    settle();
+    EXPECT_EQ(json::get_string(slice(), {"metadata", "name"}), name) << "whoever watches has endpoints throughout";
+    EXPECT_EQ(json::get_int(json::get_array(slice(), {"ports"})[0], {"port"}), port);
+    EXPECT_EQ(json::get_string(endpoint("p"), {"targetRef", "name"}), "p");
+  }
+  service("clusterIP: 10.96.0.7, ipFamilies: [IPv4], selector: {app: nobody}, ports: [{port: 80}]", kSame);
+  settle();
+  EXPECT_EQ(json::get_array(slice(), {"ports"}).size(), 0u);
+  service(kPlain, kSame);
+  settle();
+  EXPECT_EQ(json::get_string(slice(), {"metadata", "name"}), name);
+  EXPECT_FALSE(endpoint("p").is_null());
+}
+
+TEST_F(EndpointsTest, SlicesOfAFormerServiceGoWhateverTheyHold) {
+  pod("p", true);
+  const std::string first(json::get_string(service(kPlain), {"metadata", "uid"}));
+  settle();
+  json::Value orphan = slice();
+  const std::string name(json::get_string(orphan, {"metadata", "name"}));
+  ASSERT_EQ(json::get_string(orphan.at("metadata").at("ownerReferences").at(0), {"uid"}), first);
+  api.erase(kinds().service, "default", "s");
+  json::set(orphan, {"metadata", "ownerReferences"}, json::Array{});  // What --cascade=orphan leaves.
+  api.put(kinds().endpoint_slice, orphan);
+  settle();
+  EXPECT_EQ(json::get_string(slice(), {"metadata", "name"}), name) << "without a Service nobody looks at it";
+  const std::string second(json::get_string(service(kPlain), {"metadata", "uid"}));
+  settle();
+  ASSERT_FALSE(slice().is_null());
+  EXPECT_EQ(json::get_string(slice().at("metadata").at("ownerReferences").at(0), {"uid"}), second) << "it goes with its own Service";
+  EXPECT_FALSE(endpoint("p").is_null());
+}
+
 TEST_F(EndpointsTest, SlicesHoldAHundredAndChangeLittle) {
   for (int i = 0; i < 250; ++i) pod(fmt::format("p{:03}", i), true, "", fmt::format("[{{ip: 10.0.1.{}}}]", i));
   service(kPlain);
