@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "apiserver/upkeep/own_endpoints.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "model/protobuf/protobuf.h"
@@ -18,35 +19,6 @@ constexpr auto kLife = std::chrono::seconds(15);  // kube-apiserver's.
 const model::Gvr kEndpoints{"", "v1", "endpoints"};
 const model::Gvr kSlices{"discovery.k8s.io", "v1", "endpointslices"};
 const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-
-json::Value endpoints_of(const std::set<std::string>& addresses, std::uint16_t port) {
-  json::Array list;
-  for (const std::string& address : addresses) list.push_back(json::Object{{"ip", address}});
-  json::Array ports{json::Object{{"name", "https"}, {"port", static_cast<int>(port)}, {"protocol", "TCP"}}};
-  json::Array subsets;
-  if (!addresses.empty()) subsets.push_back(json::Object{{"addresses", std::move(list)}, {"ports", std::move(ports)}});
-  return json::Object{{"apiVersion", "v1"},
-                      {"kind", "Endpoints"},
-                      {"metadata", json::Object{{"name", "kubernetes"},
-                                                {"namespace", "default"},
-                                                {"labels", json::Object{{"endpointslice.kubernetes.io/skip-mirror", "true"}}}}},
-                      {"subsets", std::move(subsets)}};
-}
-
-json::Value slice_of(const std::set<std::string>& addresses, std::uint16_t port) {
-  json::Array endpoints;
-  for (const std::string& address : addresses)
-    endpoints.push_back(json::Object{{"addresses", json::Array{json::Value(address)}}, {"conditions", json::Object{{"ready", true}}}});
-  json::Array ports{json::Object{{"name", "https"}, {"port", static_cast<int>(port)}, {"protocol", "TCP"}}};
-  return json::Object{{"apiVersion", "discovery.k8s.io/v1"},
-                      {"kind", "EndpointSlice"},
-                      {"metadata", json::Object{{"name", "kubernetes"},
-                                                {"namespace", "default"},
-                                                {"labels", json::Object{{"kubernetes.io/service-name", "kubernetes"}}}}},
-                      {"addressType", "IPv4"},
-                      {"endpoints", std::move(endpoints)},
-                      {"ports", std::move(ports)}};
-}
 
 /// Whether `present` says what is written of it already.
 bool says(const json::Value& present, const json::Value& wanted) {
@@ -108,7 +80,8 @@ void ServerPresence::run() {
 void ServerPresence::renew() {
   store::SharedWrite lease;
   lease.key = lease_key();
-  if (auto value = model::encode_protobuf(endpoints_of({facts_.address}, facts_.port))) lease.value = make_bytes(std::move(*value));
+  if (auto value = model::encode_protobuf(apiserver::own_endpoints({facts_.address}, facts_.port)))
+    lease.value = make_bytes(std::move(*value));
   lease.ttl = kLife;
   if (const auto answer = store_->write_and_wait(std::move(lease)); answer.verdict != store::WriteVerdict::kDone)
     return log::warning("server", "this server's presence could not be renewed: {}", answer.message);
@@ -121,8 +94,8 @@ void ServerPresence::publish() {
   if (!found) return;
   std::set<std::string> addresses;
   for (const auto& record : *found) addresses.insert(record.key.substr(record.key.rfind('/') + 1));
-  put(kEndpoints, endpoints_of(addresses, facts_.port));
-  put(kSlices, slice_of(addresses, facts_.port));
+  put(kEndpoints, apiserver::own_endpoints(addresses, facts_.port));
+  put(kSlices, apiserver::own_slice(addresses, facts_.port));
 }
 
 void ServerPresence::write_lease(bool is_gone) {
