@@ -3,15 +3,10 @@
 // cli/roles/server_presence.h keeps them.
 #pragma once
 #include <memory>
-#include <set>
 
 #include "apiserver/ground/ground.h"
 
 namespace berth::apiserver {
-
-/// What they say of servers at these addresses. Nobody mirrors these Endpoints: the slice is the servers' own, loopback or not.
-json::Value own_endpoints(const std::set<std::string>& addresses, std::uint16_t port);
-json::Value own_slice(const std::set<std::string>& addresses, std::uint16_t port);
 
 /// Looks at once and every ten seconds, on the server's loop, until stop() or destruction.
 class OwnEndpoints {

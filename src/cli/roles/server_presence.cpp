@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "apiserver/upkeep/own_endpoints.h"
+#include "apiserver/upkeep/own_documents.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "model/protobuf/protobuf.h"
