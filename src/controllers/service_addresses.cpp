@@ -23,7 +23,7 @@ constexpr Duration kDeletionGrace = std::chrono::seconds(10);
 std::vector<IpRange> ranges_of(const Value& service_cidr) {
   std::vector<IpRange> out;
   for (const Value& text : get_array(service_cidr, {"spec", "cidrs"}))
-    if (const auto range = model::validation::parse_cidr(json::as_view(text))) out.push_back(*range);
+    if (const auto range = text.is_string() ? model::validation::parse_cidr(json::as_view(text)) : std::nullopt) out.push_back(*range);
   return out;
 }
 
@@ -116,7 +116,7 @@ class IpAddresses final : public Controller {
       if (!service) continue;
       const auto parsed = service->parsed();
       for (const Value& address : get_array(*parsed, {"spec", "clusterIPs"}))
-        if (const auto text = json::as_view(address); model::validation::parse_ip(text)) {
+        if (const auto text = address.is_string() ? json::as_view(address) : ""; model::validation::parse_ip(text)) {
           if (event.after)
             holders_[std::string(text)] = {service->ns(), service->name()};
           else
@@ -160,7 +160,7 @@ class IpAddresses final : public Controller {
     const auto found = holders_.find(address);
     if (found == holders_.end()) return nullptr;
     ObjectRef service = cache.get(kinds().service, found->second.first, found->second.second);
-    const auto has = [&](const Value& one) { return json::as_view(one) == address; };
+    const auto has = [&](const Value& one) { return one.is_string() && json::as_view(one) == address; };
     if (service && std::ranges::any_of(get_array(*service->parsed(), {"spec", "clusterIPs"}), has)) return service;
     holders_.erase(found);
     return nullptr;
