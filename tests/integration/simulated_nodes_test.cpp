@@ -48,6 +48,49 @@ TEST_F(SimulatedNodeStories, WhoCameWhileNobodyWasThereGetsNoAddressOfThoseWhoRu
   EXPECT_EQ(holders.size(), 6U);
 }
 
+TEST_F(SimulatedNodeStories, ANodeKeepsItsAddressThoughOneThatHasNoneYetIsListedBefore) {
+  const auto address_of = [&](const std::string& node) {
+    const json::Value object = world_.get("", "nodes", node);
+    for (const json::Value& address : json::get_array(object, {"status", "addresses"}))
+      if (json::get_string(address, {"type"}) == "InternalIP") return std::string(json::get_string(address, {"address"}));
+    return std::string();
+  };
+  world_.run(seconds(5));
+  const std::string before = address_of(node_);
+  ASSERT_NE(before, "");
+  world_.stop_nodes();
+  world_.create("apiVersion: v1\nkind: Node\nmetadata: {name: a, annotations: {sim.berth.dev/fleet: default}}\n");
+  world_.start_nodes();
+  world_.run(seconds(5));
+  EXPECT_EQ(address_of(node_), before);
+  const std::string of_a = address_of("a");
+  EXPECT_NE(of_a, "");
+  EXPECT_NE(of_a, before);
+  // What it told is its own from then on, too.
+  world_.stop_nodes();
+  world_.create("apiVersion: v1\nkind: Node\nmetadata: {name: '0', annotations: {sim.berth.dev/fleet: default}}\n");
+  world_.start_nodes();
+  world_.run(seconds(5));
+  EXPECT_EQ(address_of("a"), of_a);
+}
+
+TEST_F(SimulatedNodeStories, APodWhoseNodeHasAnotherAddressThanItsStatusTellsSaysSo) {
+  bound_pod("a");
+  world_.run(seconds(5));
+  const json::Value told = world_.get("", "pods", "a");
+  world_.stop_nodes();
+  client::Call call{.verb = "patch", .gvr = {"", "v1", "pods"}, .ns = "default", .name = "a", .subresource = "status"};
+  call.content_type = "application/merge-patch+json";
+  call.body = R"({"status":{"hostIP":"192.168.7.7","hostIPs":[{"ip":"192.168.7.7"}],)"
+              R"("conditions":[{"type":"Ready","status":"False","reason":"NodeNotReady"}]}})";
+  ASSERT_TRUE(world_.client().call_and_wait(std::move(call)));
+  world_.start_nodes();
+  world_.run(seconds(5));
+  const json::Value now = world_.get("", "pods", "a");
+  for (const char* field : {"hostIP", "hostIPs"})
+    EXPECT_EQ(json::serialize(*json::find(now, {"status", field})), json::serialize(*json::find(told, {"status", field})));
+}
+
 TEST_F(SimulatedNodeStories, WhatANodeControllerSaysOfAPodThatRunsIsSetRight) {
   bound_pod("a");
   world_.run(seconds(5));

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "node/eviction/manager.h"
+#include "node/pod_addresses.h"
 
 namespace berth::node::agent {
 namespace {
@@ -233,6 +234,8 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
   pod->is_writing = true;
   json::Value patch = without_gone_conditions(status, pod->reported, document);
+  const json::Value* seen = json::find(document, "status");
+  if (has_other_addresses(pod->reported, status) || (seen != nullptr && has_other_addresses(*seen, status))) replace_addresses(patch);
   if (patch.as_object().contains("conditions")) patch.as_object()["$setElementOrder/conditions"] = condition_order(patch, document);
   json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", std::move(patch)}};
   // What the server is told of a start belongs to it; what a running pod goes through later does not.

@@ -14,6 +14,15 @@ inline constexpr int kFirstOutOfPrivate = 60'000;  ///< 10.10.0.0/24 … 10.249.
   return fmt::format("172.{}.{}.{}", 16 + index / 62500, index / 250 % 250, index % 250 + 1);
 }
 
+/// The number of the node whose address this is; nullopt: it is none of ours.
+[[nodiscard]] inline std::optional<int> index_of_address(const std::string& address) {
+  int high = 0, middle = 0, low = 0;
+  if (std::sscanf(address.c_str(), "172.%d.%d.%d", &high, &middle, &low) != 3) return std::nullopt;
+  const int index = (high - 16) * 62500 + middle * 250 + low - 1;
+  if (index < 0 || index >= kMostNodes || node_address(index) != address) return std::nullopt;
+  return index;
+}
+
 /// "10.10.0.": what the addresses of a node's pods begin with.
 [[nodiscard]] inline std::string pod_prefix(int index) {
   if (index < kFirstOutOfPrivate) return fmt::format("10.{}.{}.", 10 + index / 250, index % 250);

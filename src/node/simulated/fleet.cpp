@@ -1,6 +1,7 @@
 #include "node/simulated/fleet.h"
 
 #include "model/quantity.h"
+#include "node/pod_addresses.h"
 #include "node/simulated/fleet_state.h"
 #include "node/sysctls.h"
 #include "placement/resource.h"
@@ -199,6 +200,8 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   pod->node = node->second;
   pod->ip = ip;
   pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
+  const std::string_view host = json::get_string(document, {"status", "hostIP"});
+  pod->has_moved = !host.empty() && host != options.host_ip;
   node->second->pods.insert(pod->sim.spec().uid);
   if (pod->sim.behaviour().has_usage && node->second->pods_with_usage++ == 0) {
     node->second->next_check = now + kMonitoringInterval;
@@ -346,7 +349,9 @@ std::optional<Write> Fleet::pod_write(Pod& pod, TimePoint now) {
   pod.is_dirty = false;
   json::Object body;
   body["metadata"] = json::Object{{"uid", spec.uid}};
-  body["status"] = pod.sim.status(now);
+  json::Value status = pod.sim.status(now);
+  if (pod.has_moved) replace_addresses(status);
+  body["status"] = std::move(status);
   return Write{Write::Kind::kPodStatus, spec.ns, spec.name, spec.uid, json::serialize(body)};
 }
 
@@ -445,6 +450,7 @@ void Fleet::finish_pod_write(const PodRef& pod, const Write& write, const WriteO
     pod->is_deleting = false;
     return;
   }
+  pod->has_moved = false;
   touch(pod, now);
 }
 

@@ -126,6 +126,8 @@ class Fleet {
   void observe_stranger(const json::Value& node);
   void forget_stranger(std::string_view name);
   [[nodiscard]] bool owns(const json::Value& node) const;
+  /// The node says which number its addresses are made of. Who does not is to be adopted after all who do: it gets one that is free.
+  [[nodiscard]] static bool has_number(const json::Value& node);
   [[nodiscard]] bool has_node(std::string_view name) const { return nodes_.contains(std::string(name)); }
 
   /// A pod was seen, new or changed. Pods of other nodes are ignored. Of pods that were there before the fleet, those with an address come

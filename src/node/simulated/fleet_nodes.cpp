@@ -23,13 +23,17 @@ json::Object missing_topology_labels(const json::Value& node) {
   return labels;
 }
 
-/// Which number a node's addresses are made of: by its annotation, or by the range its pods have; nullopt: its addresses are not a fleet's.
+/// Which number a node's addresses are made of: by its annotation, by the range its pods have, or by the address that it told; nullopt: its
+/// addresses are not a fleet's.
 std::optional<int> index_of(const json::Value& node) {
   const std::string_view number = json::get_string(node, {"metadata", "annotations", kIndexAnnotation});
   int index = -1;
   if (std::from_chars(number.data(), number.data() + number.size(), index).ec == std::errc() && index >= 0 && index < kMostNodes)
     return index;
-  return index_of_pod_range(std::string(json::get_string(node, {"spec", "podCIDR"})));
+  if (const auto of_range = index_of_pod_range(std::string(json::get_string(node, {"spec", "podCIDR"})))) return of_range;
+  for (const json::Value& address : json::get_array(node, {"status", "addresses"}))
+    if (json::get_string(address, {"type"}) == "InternalIP") return index_of_address(std::string(json::get_string(address, {"address"})));
+  return std::nullopt;
 }
 
 eviction::ResourceList capacity_of(const NodeTemplate& node) {
@@ -51,6 +55,8 @@ std::vector<std::string> overreserved(const FleetOptions& options, const NodeTem
   const auto resources = eviction::offer_resources(capacity_of(node), eviction::reservation_settings(options.kubelet));
   return resources ? resources->invalid : std::vector<std::string>{};
 }
+
+bool Fleet::has_number(const json::Value& node) { return index_of(node).has_value(); }
 
 int Fleet::free_index(int wanted) const {
   if (wanted >= 0 && !indexes_.contains(wanted)) return wanted;

@@ -82,6 +82,7 @@ struct Fleet::Pod {
   std::map<std::size_t, ProgramOrder> programs;  ///< Running, by container.
   bool is_held = false;      ///< Waits for a second look at its node's labels and taints before it is admitted or refused.
   bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
+  bool has_moved = false;    ///< Its status tells of other addresses than it has here.
   std::optional<TimePoint> wake;
   TimePoint not_before{};
 };

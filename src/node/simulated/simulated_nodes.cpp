@@ -160,6 +160,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   Mutex names_mutex;
   std::unordered_set<std::string> names BERTH_GUARDED_BY(names_mutex);  ///< The fleet's nodes, for other threads.
   std::atomic<std::size_t> ready{0}, count{0};
+  std::vector<std::string> without_number;                   ///< Nodes to be met once those with one are.
   std::deque<client::ObjectRef> newcomers, without_address;  ///< To be met; the second once there are none of the first.
   /// By node: what its slices were made of, and their names.
   std::map<std::string, std::pair<std::string, std::set<std::string>>> published;
@@ -202,7 +203,11 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
       }
       meet(std::move(here));
     });
-    nodes.on_synced([this] { make_missing_nodes(); });
+    nodes.on_synced([this] {
+      for (const std::string& name : std::exchange(without_number, {}))
+        if (const client::ObjectRef node = nodes.get("", name)) node_seen(*node);
+      make_missing_nodes();
+    });
     nodes.start();
   }
 
@@ -226,6 +231,7 @@ struct SimulatedNodes::Impl : Guarded<Impl> {
   void node_seen(const client::Object& object) {
     const auto parsed = object.parsed();
     const json::Value& document = *parsed;
+    if (!nodes.has_synced() && !Fleet::has_number(document)) return without_number.push_back(object.name());
     if (fleet.has_node(object.name())) {
       fleet.observe_node(document, loop.now());
     } else if (fleet.adopt_node(document, options.node_template, loop.now())) {

@@ -94,8 +94,9 @@ class AgentLoop : public PodWorkerTest {
     api_.end();
     loop_.run_ready();
   }
-  void bind(const std::string& name, std::string_view spec = "containers: [{name: c, image: 'app:1'}]") {
+  void bind(const std::string& name, std::string_view spec = "containers: [{name: c, image: 'app:1'}]", const json::Value& status = {}) {
     json::Value document = pod(spec, name);
+    if (!status.is_null()) json::set(document, {"status"}, status);
     json::set(document, {"metadata", "uid"}, json::Value("uid-" + name));
     json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
     for (const char* qos : {"besteffort", "burstable"}) {
@@ -237,6 +238,21 @@ TEST_F(AgentLoop, WhatOthersWroteOverItsWordOfAPodIsSaidAgain) {
   EXPECT_EQ(api_.asked["PATCH pods/status"], before + 1) << "it stands as it was said";
   write_over("web", "Unknown");
   EXPECT_EQ(api_.asked["PATCH pods/status"], before + 2) << "each time";
+}
+
+TEST_F(AgentLoop, AnAddressOfATimeBeforeIsReplacedAndNotAddedTo) {
+  const auto last_address = [&](const char* name) {
+    const json::Array& told = json::get_array(api_.statuses[name], {"podIPs"});
+    return told.empty() ? "" : json::serialize(told.back());
+  };
+  bind("web");
+  ASSERT_TRUE(comes([&] { return runs("web") && readiness("web") == "True"; }));
+  const std::string own = last_address("web");
+  bind("same", "containers: [{name: c, image: 'app:1'}]", json::Object{{"podIPs", json::Array{*json::parse(own)}}});
+  bind("other", "containers: [{name: c, image: 'app:1'}]", json::Object{{"podIPs", json::Array{json::Object{{"ip", "192.168.8.8"}}}}});
+  EXPECT_TRUE(comes([&] { return runs("same") && runs("other"); }));
+  EXPECT_EQ(last_address("same"), own);
+  EXPECT_EQ(last_address("other"), R"({"$patch":"replace"})");
 }
 
 TEST_F(AgentLoop, WhatIsWrittenOverWhileAnAnswerIsAwaitedIsSaidAgainAfterIt) {
