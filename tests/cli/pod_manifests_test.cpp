@@ -55,9 +55,11 @@ TEST_F(PodManifests, WhatTheServerTakesIsReadInSilence) {
 TEST_F(PodManifests, AQuantityThatIsNoneIsAnErrorInsteadOfNothingAsked) {
   const Read wrong = read(with("cpu: 100m", "cpu: lots"));
   ASSERT_FALSE(wrong.documents);
-  EXPECT_EQ(wrong.documents.error().message,
-            file_ + R"(:10: spec.containers[0].resources.requests.cpu: Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression )"
-                    R"('^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$')");
+  EXPECT_EQ(
+      wrong.documents.error().message,
+      file_ +
+          R"(:10: spec.containers[0].resources.requests.cpu: Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression )"
+          R"('^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$')");
 }
 
 TEST_F(PodManifests, AValueOfAnotherTypeIsNamedWithItsLine) {

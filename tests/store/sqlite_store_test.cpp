@@ -266,7 +266,9 @@ TEST(SqliteStore, SoManyRevisionsDoNotWaitForASync) {
   start_machine(path);
   auto store = open_or_fail(path);
   const Revision next = store->state().last_revision + 1;
-  const auto is_acknowledged = [&](Revision revision) { return content(path + ".lock").find(std::to_string(revision)) != std::string::npos; };
+  const auto is_acknowledged = [&](Revision revision) {
+    return content(path + ".lock").find(std::to_string(revision)) != std::string::npos;
+  };
   ASSERT_TRUE(store->commit(std::vector{put(next)}, false).has_value());
   EXPECT_TRUE(is_acknowledged(next)) << content(path + ".lock");
   ASSERT_TRUE(store->commit(std::vector{put(next + 1)}, false).has_value());

@@ -29,7 +29,8 @@ Result<std::vector<std::string>> refusals_of(const Manifest& manifest) {
   json::Value document = manifest.document;
   model::DecodeReport report;
   if (const auto read = model::decode(kind, document, report); !read)
-    return invalid(fmt::format("{}: {}: {}", place_of(manifest, read.error().place), read.error().place, read.error().status(kind).message));
+    return invalid(
+        fmt::format("{}: {}: {}", place_of(manifest, read.error().place), read.error().place, read.error().status(kind).message));
   for (const char* field : {"name", "namespace"})
     if ((kind.namespaced || field != std::string_view("namespace")) && json::get_string(document, {"metadata", field}).empty())
       json::set(document, {"metadata", field}, json::Value("asked"));

@@ -22,8 +22,8 @@ constexpr int kNearlyDoneFrames = 256;      // … and at most 4 MiB of rest are
 constexpr std::uintmax_t kQuickCheckBytes = 64 << 20;
 constexpr std::uintmax_t kReadAheadBytes = 256 << 20;  // Above, a file is worth a thread that reads ahead.
 constexpr Revision kCompactionSlice = 2000;
-constexpr Revision kGap = 1 << 20;                // What a power failure takes is less than this:
-constexpr Revision kMostUnsynced = kGap / 2;      // so many revisions at most wait for a sync.
+constexpr Revision kGap = 1 << 20;            // What a power failure takes is less than this:
+constexpr Revision kMostUnsynced = kGap / 2;  // so many revisions at most wait for a sync.
 
 constexpr const char* kSchema =
     "CREATE TABLE log(revision INTEGER PRIMARY KEY, create_revision INTEGER NOT NULL, previous_revision INTEGER NOT NULL,"
