@@ -17,7 +17,7 @@ constexpr std::size_t kExpirySlice = 500;                  // Expired objects de
 constexpr Revision kCompactionStep = 1000;                 // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
-constexpr auto kProbing = std::chrono::seconds(1);  // How often a full store is tried when nobody writes.
+constexpr auto kProbing = std::chrono::seconds(1);       // How often a full store is tried when nobody writes.
 constexpr auto kMostUnsynced = std::chrono::seconds(5);  // So much of heartbeats and events a power failure may take.
 
 }  // namespace
