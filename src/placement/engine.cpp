@@ -43,7 +43,7 @@ struct Engine::Impl {
   ShardedMap<std::uint64_t, std::vector<ClassEntry>, NumberHash> classes;  ///< By the hash of the signature's part for columns.
   std::size_t class_count = 0, class_bytes = 0;
   std::uint64_t index_epoch = 0;
-  std::uint64_t tick = 0;
+  std::uint64_t tick = 0, last_sweep = 0;
   boost::unordered_flat_set<std::uint64_t> seen;  ///< Hashes of signatures that were asked for.
   ScanTable scan_table;                           ///< A fork begins without.
   std::vector<std::int32_t> totals;               ///< Working space.
@@ -79,6 +79,8 @@ struct Engine::Impl {
   PodClass* keep(std::shared_ptr<PodClass> made);
   bool is_first(std::uint64_t hash);
   void make_room();
+  [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> classes_by_use() const;
+  void drop(std::uint64_t last_use, std::uint64_t hash);
   void weigh(ClassEntry& entry);
   void forget_classes();
   Decision as_decision(const PodClass::Choice& choice) const;
@@ -335,25 +337,34 @@ bool Engine::Impl::is_first(std::uint64_t hash) {
   return seen.insert(hash).second;
 }
 
+/// Last use and hash, the longest unused first.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> Engine::Impl::classes_by_use() const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
+  classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
+    for (const ClassEntry& entry : bucket) out.emplace_back(entry.last_use, hash);
+  });
+  std::ranges::sort(out);
+  return out;
+}
+
+void Engine::Impl::drop(std::uint64_t last_use, std::uint64_t hash) {
+  auto& bucket = *classes.edit(hash);
+  const auto at = std::ranges::find(bucket, last_use, &ClassEntry::last_use);
+  class_bytes -= at->bytes;
+  bucket.erase(at);
+  --class_count;
+  if (bucket.empty()) classes.erase(hash);
+}
+
 /// Several go at once, an eighth of them by number or by bytes, so that looking for the longest unused is paid for by many.
 void Engine::Impl::make_room() {
   const std::size_t most =
       std::max<std::size_t>(16, options.columns_bytes / (kBytesPerNodeAndClass * std::max(cluster.slot_count(), 1024U)));
   if (class_count < most && class_bytes <= options.columns_bytes) return;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> by_use;  // Last use and hash.
-  classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
-    for (const ClassEntry& entry : bucket) by_use.emplace_back(entry.last_use, hash);
-  });
-  std::ranges::sort(by_use);
   const std::size_t count_goal = most - most / 8, bytes_goal = options.columns_bytes - options.columns_bytes / 8;
-  for (const auto& [last_use, hash] : by_use) {
+  for (const auto& [last_use, hash] : classes_by_use()) {
     if (class_count <= count_goal && class_bytes <= bytes_goal) return;
-    auto& bucket = *classes.edit(hash);
-    const auto at = std::ranges::find(bucket, last_use, &ClassEntry::last_use);
-    class_bytes -= at->bytes;
-    bucket.erase(at);
-    --class_count;
-    if (bucket.empty()) classes.erase(hash);
+    drop(last_use, hash);
   }
 }
 
@@ -415,6 +426,15 @@ void Engine::forget() {
   impl_->index.reset();
   impl_->index_epoch = 0;
   impl_->scan_table = {};
+}
+
+void Engine::forget_unused() {
+  const std::uint64_t since = std::exchange(impl_->last_sweep, impl_->tick);
+  for (const auto& [last_use, hash] : impl_->classes_by_use()) {
+    if (last_use > since) break;
+    impl_->drop(last_use, hash);
+  }
+  if (impl_->index != nullptr) impl_->index->forget_unused();
 }
 
 void Engine::begin_attempt() {

@@ -113,6 +113,9 @@ class Engine {
 
   /// Gives back what makes decisions faster: all columns, which are made anew as they are asked for. Not within an attempt.
   void forget();
+  /// Gives back the columns that nobody has asked for since the last call, and what is known of pods like none that are there. Decisions do
+  /// not depend on it. Not within an attempt.
+  void forget_unused();
 
   /// What is drawn among equals from here on is drawn again after `end_attempt(true)`. In pairs, which nest.
   void begin_attempt();

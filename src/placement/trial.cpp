@@ -457,6 +457,8 @@ void Trial::forget() {
   impl_->cluster.forget_log();
 }
 
+void Trial::forget_unused() { impl_->engine.forget_unused(); }
+
 std::size_t Trial::memory_bytes() const {
   std::size_t out = impl_->engine.memory_bytes();
   for (const auto& preemptor : impl_->preemptors)

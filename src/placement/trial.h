@@ -146,6 +146,8 @@ class Trial {
   /// Gives back all that makes answers faster (Engine::forget), preemption's tables, and the pods that the cluster's change log names. Not
   /// within an attempt.
   void forget();
+  /// Gives back what nobody has asked for since the last call (Engine::forget_unused).
+  void forget_unused();
   /// Bytes held by columns and preemption's tables, shared ones included.
   [[nodiscard]] std::size_t memory_bytes() const;
 

@@ -71,6 +71,7 @@ struct Scheduler::Impl : Guarded<Scheduler::Impl> {
   }
   void answer(Ask id, Answer answer) { at_present().out.answered(id, std::move(answer)); }
 
+  void sweep_later();
   void subscribe();
   void subscribe_to_kinds(std::vector<Consulted> served);
   void wait_for_sync(int round);
@@ -127,12 +128,23 @@ void Scheduler::Impl::wait_for_sync(int round) {
     log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", core.cluster.node_count(), core.cluster.pod_count(),
               core.pods.size());
     core.post_turn();
+    sweep_later();
     return;
   }
   constexpr int kRoundsOfTenSeconds = 500;
   if (round > 0 && round % kRoundsOfTenSeconds == 0)
     log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
   loop.schedule_after(std::chrono::milliseconds(20), guarded([round](Impl& self) { self.wait_for_sync(round + 1); }));
+}
+
+static constexpr Duration kSweep = std::chrono::minutes(10);
+
+/// Jobs come and go, and each of them has pods like no other's: what is known of those that came no more goes with the second sweep.
+void Scheduler::Impl::sweep_later() {
+  loop.schedule_after(kSweep, guarded([](Impl& self) {
+                        self.core.trial.forget_unused();
+                        self.sweep_later();
+                      }));
 }
 
 void Scheduler::Impl::carry_out(Request request) {

@@ -94,15 +94,38 @@ TEST_F(LargePods, ColumnsHoldTheirBoundWhetherClassesAreManyOrLarge) {
 TEST_F(LargePods, ForgettingChangesNoDecision) {
   TrialOptions by_name;
   by_name.engine.tie_break = EngineOptions::TieBreak::kFirstByName;
-  Trial forgetful(cluster, profiles, by_name), other(cluster, profiles, by_name);
+  Trial forgetful(cluster, profiles, by_name), swept(cluster, profiles, by_name), other(cluster, profiles, by_name);
   for (int i = 0; i < 30; ++i) {
     const auto one = pod(i % 3, 10, hates(i % 3));
-    const Decision mine = forgetful.decide(one), theirs = other.decide(one);
-    EXPECT_EQ(mine.node_name, theirs.node_name);
-    EXPECT_EQ(mine.score, theirs.score);
+    const Decision theirs = other.decide(one);
+    for (Trial* trial : {&forgetful, &swept}) {
+      const Decision mine = trial->decide(one);
+      EXPECT_EQ(mine.node_name, theirs.node_name) << i;
+      EXPECT_EQ(mine.score, theirs.score) << i;
+    }
     cluster.upsert_pod(pod(100 + i, 10, hates(i % 3), fmt::format("n{}", i % 4)));
+    if (i % 5 == 4) cluster.remove_pod(fmt::format("default/p{}", 100 + i - 3));
     if (i % 4 == 3) forgetful.forget();
+    swept.forget_unused();
   }
+}
+
+TEST_F(LargePods, WhatNobodyAskedForBetweenTwoSweepsGoes) {
+  Trial trial(cluster, profiles);
+  const auto ask = [&](int number) {
+    // Two that are alike: the second gets columns.
+    for (int twice = 0; twice < 2; ++twice) (void)trial.decide(pod(number, kMiB, hates(number)));
+  };
+  constexpr int kJobs = 20;
+  for (int i = 0; i < kJobs; ++i) ask(i);
+  trial.forget_unused();
+  EXPECT_GE(held(), kJobs * kMiB) << "all were asked for";
+  ask(3);
+  trial.forget_unused();
+  EXPECT_GE(held(), kMiB) << "who was asked for again is known still";
+  EXPECT_LE(held(), 4 * kMiB);
+  trial.forget_unused();
+  EXPECT_LE(held(), 2 * kMiB);
 }
 
 TEST_F(LargePods, PreemptionKeepsNoMoreThanItsBound) {

@@ -89,6 +89,8 @@ class ClusterIndex final : public Onlookers {
   [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return *topologies_[index]; }
   /// Must be told of each pod whose terms a class is made from: where nobody selects namespaces by labels, those may change freely.
   void note_namespace_selectors(const PodInfo& pod) { pods_.note_namespace_selectors(pod); }
+  /// Forgets kinds of pods of which none is there.
+  void forget_unused() { pods_.forget_unused(); }
   /// The counter of pods that match all terms; made on first use.
   CountId matcher(std::vector<AffinityTerm> terms, bool skip_terminating) {
     return pods_.matcher(*cluster_, std::move(terms), skip_terminating, slots_);

@@ -49,6 +49,9 @@ class PodKinds {
   /// All pods that are there have been added after a `clear`.
   void note_start() { held_at_start_ = held_terms_.size(); }
 
+  /// Forgets kinds without pods.
+  void forget_unused();
+
   /// The counter of pods that match all terms; made on first use, and right at once.
   CountId matcher(const Cluster& cluster, std::vector<AffinityTerm> terms, bool skip_terminating, std::uint32_t slots);
   /// Requires an id that matcher() gave.
@@ -91,7 +94,6 @@ class PodKinds {
   std::uint32_t learn(const Cluster& cluster, const PodInfo& pod);
   [[nodiscard]] bool is_of(std::uint32_t kind, const PodInfo& pod) const;
   std::uint32_t find(const PodInfo& pod) const;
-  void forget_unused();
   void count_pods(std::uint32_t kind, std::int64_t delta);
   void start_counting(const Cluster& cluster, std::uint32_t slots);
   std::uint32_t hold(HeldTerm::Kind kind, const AffinityTerm& term);
