@@ -408,7 +408,7 @@ Plan StatefulSetController::reconcile(const std::string& key, TimePoint now, con
   set.revisions = sync_revisions(plan, kinds().stateful_set, *set.object, set.document, cache);
   set.update = set.revisions.update_name;
   set.current = json::get_string(set.document, {"status", "currentRevision"}, set.update);
-  if (set.current.empty()) set.current = set.update;
+  if (set.revisions.find(set.current) == nullptr) set.current = set.update;  // None yet, or somebody deleted it.
   if (fill(plan, set, now, cache) && drain(plan, set, now, cache)) roll_pods(plan, set, now);
   std::set<std::string> live = {set.current, set.update};
   for (const PodRef& pod : claim.pods) live.insert(revision_of(*pod));

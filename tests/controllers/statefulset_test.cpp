@@ -153,6 +153,25 @@ TEST_F(StatefulSetTest, RollsFromTheTopToThePartition) {
   EXPECT_EQ(json::get_string(set(), {"status", "currentRevision"}), json::get_string(set(), {"status", "updateRevision"}));
 }
 
+TEST_F(StatefulSetTest, WhoseFormerRevisionIsDeletedHasThePresentOneAlone) {
+  const char* partition = "  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}\n";
+  put_set(2, partition);
+  settle(4);
+  const std::string former(json::get_string(set(), {"status", "currentRevision"}));
+  put_set(2, partition, "a:2");
+  settle(4);
+  ASSERT_EQ(json::get_string(set(), {"status", "currentRevision"}), former);
+  api.erase(kinds().controller_revision, "default", former);
+  settle(2);
+  EXPECT_EQ(json::get_string(set(), {"status", "currentRevision"}), json::get_string(set(), {"status", "updateRevision"}));
+  EXPECT_EQ(status("currentReplicas"), 1);
+  EXPECT_EQ(image("w-0"), "a:1") << "who runs goes on";
+  api.erase(kinds().pod, "default", "w-0");
+  settle(2);
+  EXPECT_EQ(image("w-0"), "a:2") << "the former template is known no more";
+  EXPECT_EQ(status("currentReplicas"), 2);
+}
+
 TEST_F(StatefulSetTest, OnDeleteUpdatesNobodyItself) {
   put_set(2, "  updateStrategy: {type: OnDelete}\n");
   settle(3);
