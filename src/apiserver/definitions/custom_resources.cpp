@@ -3,6 +3,7 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/cache/follow.h"
 #include "apiserver/ground/proposals.h"
+#include "base/lifeline.h"
 #include "base/mutex.h"
 #include "custom/check_definition.h"
 #include "model/conditions.h"
@@ -98,6 +99,7 @@ std::string structural_problem(const Value& document) {
 struct CustomResources::Follower {
   Mutex mutex;
   CustomResources* owner BERTH_GUARDED_BY(mutex) = nullptr;  ///< Null once it is gone.
+  Lifeline lifeline;                                         ///< The owner's.
   void enqueue(const std::string& name) {
     const MutexLock lock(mutex);
     if (owner != nullptr) owner->enqueue(name);
@@ -115,6 +117,7 @@ CustomResources::CustomResources(Ground& ground, EndWatches end_watches)
 
 CustomResources::~CustomResources() {
   if (follower_ != nullptr) {
+    follower_->lifeline.end();
     const MutexLock lock(follower_->mutex);
     follower_->owner = nullptr;
   }
@@ -157,7 +160,7 @@ void CustomResources::enqueue(std::string name) {
     if (queued_.insert(name).second) queue_.push_back(std::move(name));
     if (std::exchange(is_running_, true)) return;
   }
-  ground_.defer(lifeline_.guard([this] { run(); }));
+  ground_.defer(follower_->lifeline.guard([this] { run(); }));
 }
 
 void CustomResources::run() {

@@ -12,7 +12,6 @@
 
 #include "apiserver/ground/ground.h"
 #include "apiserver/kinds/kind_table.h"
-#include "base/lifeline.h"
 #include "base/mutex.h"
 #include "custom/definition.h"
 
@@ -75,7 +74,6 @@ class CustomResources {
   KindTablePtr table_ BERTH_GUARDED_BY(mutex_);
   std::map<std::string, Revision> written_ BERTH_GUARDED_BY(mutex_);  ///< By name: of what the write was made that is under way.
   std::map<std::string, Entry> entries_;                              ///< By the definition's name. Of whoever runs.
-  Lifeline lifeline_;
 };
 
 }  // namespace berth::apiserver
