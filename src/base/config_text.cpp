@@ -39,10 +39,6 @@ Reading attempt(const std::string& text, const ReadOptions& options, const std::
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 /// "requests[cpu]" as the places of a document have it: "requests.cpu".
 std::string with_dotted_keys(std::string_view path) {
   std::string out;

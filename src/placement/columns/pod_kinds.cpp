@@ -156,6 +156,7 @@ std::uint32_t PodKinds::learn(const Cluster& cluster, const PodInfo& pod) {
 }
 
 void PodKinds::forget_unused() {
+  if (idle_kind_bytes_ == 0) return;
   kinds_by_label_.clear();
   kinds_by_hash_.clear();
   free_kinds_.clear();

@@ -2,7 +2,7 @@
 // taken from under a pod that may not be moved, and no mark left by who died in the middle of it.
 #include <algorithm>
 
-#include "tests/world/subject.h"
+#include "tests/world/subjects/scaling.h"
 
 namespace berth::world {
 namespace {
@@ -15,17 +15,16 @@ constexpr const char* kGroup = "burst";
 constexpr std::int64_t kLeast = 1, kMost = 4;
 /// From the last fault until more is wanted, until it must be there, and until less is.
 constexpr Duration kGrown = seconds(30), kPromised = seconds(150), kShrunk = seconds(170);
-constexpr Duration kKnownFor = seconds(90);  ///< A pod's binding is known to whoever takes its node away by then.
 const model::Gvr kScalers{"autoscaling.openshift.io", "v1", "clusterautoscalers"},
     kBounds{"autoscaling.openshift.io", "v1beta1", "machineautoscalers"}, kMachineSets{"machine.openshift.io", "v1beta1", "machinesets"};
 
-class GroupSubject final : public Subject {
+class GroupSubject final : public ScalingSubject {
  public:
-  using Subject::Subject;
+  GroupSubject(World& world, Chronicle& chronicle) : ScalingSubject(world, chronicle, kNs) {}
 
   void set_up() override {
-    hand_ = std::make_unique<Hand>(world_, "machinist");
-    for (const char* ns : {kNs, kMachineNs}) hand_->make(gvr::kNamespaces, "", make_namespace(ns));
+    begin("machinist");
+    hand_->make(gvr::kNamespaces, "", make_namespace(kMachineNs));
     hand_->make(kScalers, "",
                 document(R"({"apiVersion":"autoscaling.openshift.io/v1","kind":"ClusterAutoscaler","metadata":{"name":"default"},"spec":)"
                          R"({"scaleDown":{"enabled":true,"delayAfterAdd":"2s","delayAfterDelete":"1s","delayAfterFailure":"5s",)"
@@ -43,8 +42,8 @@ class GroupSubject final : public Subject {
                     R"({{"minReplicas":{1},"maxReplicas":{2},"scaleTargetRef":{{"apiVersion":"machine.openshift.io/v1beta1",)"
                     R"("kind":"MachineSet","name":"{0}"}}}}}})",
                     kGroup, kLeast, kMost)));
-    make_pods("moves", 1, json::Object());
-    make_pods("stays", 1, json::Object{{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}});
+    make_pods("moves", json::Object(), spec_on_group());
+    make_pods("stays", json::Object{{"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"}}, spec_on_group());
   }
 
   void act(std::uint64_t which, double share) override {
@@ -58,9 +57,7 @@ class GroupSubject final : public Subject {
     if (seen.resource == "machinesets" && seen.name == kGroup && !seen.now.is_null()) see_size(seen);
     if (seen.resource == "machines" && seen.is_new() && !seen.now.is_null()) see_machine(seen);
     if (seen.resource == "nodes") see_node(seen);
-    if (seen.resource != "pods" || seen.ns != kNs) return;
-    if (seen.is_new()) bound_.erase(std::string(Seen::uid(seen.before)));
-    if (!json::get_string(seen.now, {"spec", "nodeName"}).empty()) bound_.emplace(Seen::uid(seen.now), seen.at);
+    if (seen.resource == "pods" && seen.ns == kNs) note_binding(seen);
   }
 
   void heal() override {
@@ -91,21 +88,11 @@ class GroupSubject final : public Subject {
  private:
   static bool is_of_group(const json::Value& node) { return json::get_string(node, {"metadata", "labels", "group"}) == kGroup; }
 
-  void make_pods(const std::string& name, int replicas, json::Object annotations) {
-    json::Value deployment = document(
-        fmt::format(R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":)"
-                    R"({{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}}}}}}}})",
-                    name, replicas));
+  static json::Value spec_on_group() {
     json::Value spec = pod_spec("1500m");
     json::set(spec, {"nodeSelector"}, json::Object{{"group", kGroup}});
     json::set(spec, {"tolerations"}, document(R"([{"key":"berth.dev/group","operator":"Exists"}])"));
-    json::set(deployment, {"spec", "template", "metadata", "annotations"}, std::move(annotations));
-    json::set(deployment, {"spec", "template", "spec"}, std::move(spec));
-    hand_->make(gvr::kDeployments, kNs, std::move(deployment));
-  }
-
-  void scale(std::int64_t replicas) {
-    hand_->change(gvr::kDeployments, kNs, "moves", client::PatchType::kMerge, json::Object{{"spec", json::Object{{"replicas", replicas}}}});
+    return spec;
   }
 
   void see_size(const Seen& seen) {
@@ -126,28 +113,8 @@ class GroupSubject final : public Subject {
   void see_node(const Seen& seen) {
     if (!is_of_group(seen.before) || !is_ready(seen.before)) return;
     const bool goes = seen.now.is_null() || seen.is_new() || (is_leaving(seen.now) && !is_leaving(seen.before));
-    if (!goes) return;
-    chronicle_.for_each("pods", kNs, [&](const std::string& name, const json::Value& pod) {
-      if (json::get_string(pod, {"spec", "nodeName"}) != seen.name || !is_active(pod)) return;
-      if (const auto since = bound_.find(Seen::uid(pod)); since != bound_.end() && since->second + kKnownFor < seen.at)
-        find(fmt::format("{}: goes, and {} is on it", seen.words(), name));
-    });
+    if (goes) judge_end(seen);
   }
-
-  void judge_pods(int wanted, std::string_view when) {
-    int running = 0;
-    std::string others;
-    chronicle_.for_each("pods", kNs, [&](const std::string& name, const json::Value& pod) {
-      if (is_active(pod) && is_ready(pod))
-        ++running;
-      else
-        others += fmt::format(" {} on \"{}\"", name, json::get_string(pod, {"spec", "nodeName"}));
-    });
-    if (running != wanted) find(fmt::format("{} of {} pods run {};{} do not", running, wanted, when, others));
-  }
-
-  std::unique_ptr<Hand> hand_;
-  std::map<std::string, TimePoint, std::less<>> bound_;  ///< By pods' uids.
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pools/keeper.h"
-#include "tests/world/subject.h"
+#include "tests/world/subjects/scaling.h"
 
 namespace berth::world {
 namespace {
@@ -16,17 +16,14 @@ constexpr int kMost = 4;                    ///< Pods that may be moved; one mor
 constexpr std::int64_t kLimitMilli = 6500;  ///< Of the pool.
 /// From the last fault until waste may be left behind by who was killed, and until all pods must run.
 constexpr Duration kGrown = seconds(30), kPromised = seconds(120), kShrunk = seconds(150);
-/// A pod's binding is known to whoever drains by then.
-constexpr Duration kKnownFor = seconds(90);
 constexpr Duration kQuiet = seconds(60);  ///< Before the judgement nobody moves.
 
-class PoolSubject final : public Subject {
+class PoolSubject final : public ScalingSubject {
  public:
-  using Subject::Subject;
+  PoolSubject(World& world, Chronicle& chronicle) : ScalingSubject(world, chronicle, kNs) {}
 
   void set_up() override {
-    hand_ = std::make_unique<Hand>(world_, "gardener");
-    hand_->make(gvr::kNamespaces, "", make_namespace(kNs));
+    begin("gardener");
     hand_->make(pools::kNodeClasses, "",
                 document(R"({"apiVersion":"sim.berth.dev/v1alpha1","kind":"SimulatedNodeClass","metadata":{"name":"default"},)"
                          R"("spec":{"bootDelay":"2s"}})"));
@@ -39,8 +36,8 @@ class PoolSubject final : public Subject {
             R"("requirements":[{{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]}}],)"
             R"("taints":[{{"key":"berth.dev/pool","value":"{}","effect":"NoSchedule"}}]}}}}}}}})",
             kPool, kLimitMilli, kPool)));
-    make_pods("moves", 2, json::Object());
-    make_pods("stays", 1, json::Object{{std::string(pools::kDoNotDisrupt), "true"}});
+    make_pods("moves", json::Object(), spec_on_pool());
+    make_pods("stays", json::Object{{std::string(pools::kDoNotDisrupt), "true"}}, spec_on_pool());
   }
 
   void act(std::uint64_t which, double share) override {
@@ -102,27 +99,16 @@ class PoolSubject final : public Subject {
     return json::get_string(object, {"metadata", "labels", "karpenter.sh/nodepool"});
   }
 
-  void make_pods(const std::string& name, int replicas, json::Object annotations) {
-    json::Value deployment = document(
-        fmt::format(R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":)"
-                    R"({{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}}}}}}}})",
-                    name, replicas));
+  static json::Value spec_on_pool() {
     json::Value spec = pod_spec("1");
     json::set(spec, {"nodeSelector"}, json::Object{{"karpenter.sh/nodepool", kPool}});
     json::set(spec, {"tolerations"}, document(fmt::format(R"([{{"key":"berth.dev/pool","operator":"Equal","value":"{}"}}])", kPool)));
-    json::set(deployment, {"spec", "template", "metadata", "annotations"}, std::move(annotations));
-    json::set(deployment, {"spec", "template", "spec"}, std::move(spec));
-    hand_->make(gvr::kDeployments, kNs, std::move(deployment));
-  }
-
-  void scale(int replicas) {
-    hand_->change(gvr::kDeployments, kNs, "moves", client::PatchType::kMerge, json::Object{{"spec", json::Object{{"replicas", replicas}}}});
+    return spec;
   }
 
   void see_pod(const Seen& seen) {
-    if (seen.is_new()) bound_.erase(std::string(Seen::uid(seen.before)));
+    note_binding(seen);
     if (seen.now.is_null()) return;
-    if (!json::get_string(seen.now, {"spec", "nodeName"}).empty()) bound_.emplace(Seen::uid(seen.now), seen.at);
     if (!seen.name.starts_with("stays") || seen.is_new() || !is_leaving(seen.now) || is_leaving(seen.before)) return;
     const json::Value* mark = condition_of(seen.now, "DisruptionTarget");
     if (mark != nullptr && json::get_string(*mark, {"reason"}) == "EvictionByEvictionAPI")
@@ -132,7 +118,7 @@ class PoolSubject final : public Subject {
   void see_node(const Seen& seen) {
     if (pool_of(seen.before.is_null() ? seen.now : seen.before) != kPool) return;
     const bool has_gone = !seen.before.is_null() && (seen.now.is_null() || seen.is_new());
-    if (has_gone) judge_end(seen);
+    if (has_gone && is_ready(seen.before)) judge_end(seen);
     std::int64_t milli = 0;
     chronicle_.for_each("nodes", "", [&](const std::string&, const json::Value& node) {
       if (pool_of(node) == kPool && !is_leaving(node)) milli += milli_of(json::get_string(node, {"status", "capacity", "cpu"}));
@@ -146,31 +132,7 @@ class PoolSubject final : public Subject {
     return quantity ? quantity->milli_value() : 0;
   }
 
-  /// Who was on it for so long that everybody knows it went before.
-  void judge_end(const Seen& seen) {
-    if (!is_ready(seen.before)) return;
-    chronicle_.for_each("pods", kNs, [&](const std::string& name, const json::Value& pod) {
-      if (json::get_string(pod, {"spec", "nodeName"}) != seen.name || !is_active(pod)) return;
-      if (const auto since = bound_.find(Seen::uid(pod)); since != bound_.end() && since->second + kKnownFor < seen.at)
-        find(fmt::format("{}: is gone, and {} is on it", seen.words(), name));
-    });
-  }
-
-  void judge_pods(int wanted, std::string_view when) {
-    int running = 0;
-    std::string others;
-    chronicle_.for_each("pods", kNs, [&](const std::string& name, const json::Value& pod) {
-      if (is_active(pod) && is_ready(pod))
-        ++running;
-      else
-        others += fmt::format(" {} on \"{}\"", name, json::get_string(pod, {"spec", "nodeName"}));
-    });
-    if (running != wanted) find(fmt::format("{} of {} pods run {};{} do not", running, wanted, when, others));
-  }
-
-  std::unique_ptr<Hand> hand_;
-  std::map<std::string, TimePoint, std::less<>> bound_;  ///< By pods' uids.
-  TimePoint moved_{};                                    ///< When a claim came or was told to go, last.
+  TimePoint moved_{};  ///< When a claim came or was told to go, last.
 };
 
 }  // namespace
